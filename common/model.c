@@ -316,7 +316,7 @@ static void read_layers(struct scan *s, struct elv_model *m)
 
 static void read_loss(struct scan *s, struct elv_model *m)
 {
-    m->loss = ELV_LOSS_SOFTMAX_CROSS_ENTROPY;
+    m->loss = ELV_LOSS_SOFTMAX_XENT;
     if (!at_end(s) && (!took_word(s, "softmax-cross-entropy") || !at_end(s)))
         refuse(s, ELV_ERR_FORMAT, s->at, "softmax-cross-entropy");
 }

@@ -41,7 +41,7 @@ extern "C" {
 
 enum elv_layer_kind { ELV_LAYER_CONV, ELV_LAYER_MAXPOOL, ELV_LAYER_DENSE };
 enum elv_activation { ELV_ACT_NONE, ELV_ACT_RELU };
-enum elv_loss { ELV_LOSS_SOFTMAX_CROSS_ENTROPY };
+enum elv_loss { ELV_LOSS_SOFTMAX_XENT = 1 }; /* softmax-cross-entropy; numbers are on the wire */
 
 struct elv_shape { /* channels, height, width; a dense layer's row is {n, 1, 1} */
     uint32_t c, h, w;
