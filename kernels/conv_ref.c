@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/ops.h"
+#include "kernels/ops_internal.h"
 
 /* Place in one channel of x that output (row, column) meets at one place of the kernel; -1 where
  * that is padding. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/ops.h"
+#include "kernels/ops_internal.h"
 
 void elv_dense_forward_ref(const struct elv_dense *a)
 {

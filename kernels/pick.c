@@ -2,7 +2,7 @@
 /* kernels/pick.c - the variants built in, best first. The only #if in any .c of this folder. */
 #include <string.h>
 
-#include "kernels/ops.h"
+#include "kernels/ops_internal.h"
 
 static const struct elv_kernels *(*const built[])(void) = {
 #ifdef ELV_HAVE_X86_64

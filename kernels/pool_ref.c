@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/ops.h"
+#include "kernels/ops_internal.h"
 
 static void pool_channel(const struct elv_layer *l, const float *x, float *y, uint8_t *from)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/exact.h"
-#include "kernels/ops.h"
+#include "kernels/ops_internal.h"
 
 void elv_relu_forward_ref(const struct elv_relu *a)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/ops.h"
+#include "kernels/ops_internal.h"
 
 static size_t no_dense_scratch(uint32_t rows_cap, uint32_t n_in, uint32_t n_out)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/exact.h"
-#include "kernels/ops.h"
+#include "kernels/ops_internal.h"
 
 enum elv_err elv_nothing_pending(void) { return ELV_OK; }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/ops.h - operations that several tables share; internal to kernels/. */
-#ifndef ELV_KERNELS_OPS_H
-#define ELV_KERNELS_OPS_H
+/* kernels/ops_internal.h - operations that several tables share; internal to kernels/. */
+#ifndef ELV_KERNELS_OPS_INTERNAL_H
+#define ELV_KERNELS_OPS_INTERNAL_H
 
 #include "kernels/kernels.h"
 
