@@ -255,6 +255,7 @@ size_t elv_rec_decision_encode(const struct elv_rec_decision *r, const struct el
     elv_wr_u32(&w, r->weight);
     elv_wr_u32(&w, r->n_chunks);
     elv_wr_u64(&w, r->nonce);
+    elv_wr_u64(&w, r->from);
     elv_wr_u64(&w, r->bytes);
     elv_wr_u32(&w, r->samples);
     elv_wr_u32(&w, r->seen);
@@ -278,6 +279,7 @@ enum elv_err elv_rec_decision_decode(struct elv_bytes in, struct elv_rec_decisio
     got.weight = elv_rd_u32(&rd);
     got.n_chunks = elv_rd_u32(&rd);
     got.nonce = elv_rd_u64(&rd);
+    got.from = elv_rd_u64(&rd);
     got.bytes = elv_rd_u64(&rd);
     got.samples = elv_rd_u32(&rd);
     got.seen = elv_rd_u32(&rd);

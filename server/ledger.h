@@ -79,6 +79,7 @@ struct elv_rec_decision {
     uint32_t weight; /* 0: does not count */
     uint32_t n_chunks;
     uint64_t nonce;
+    uint64_t from;  /* its chunks lie at this offset of the round's log or behind */
     uint64_t bytes; /* of its chunks */
     uint32_t samples, seen, steps;
     double loss_sum;

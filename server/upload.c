@@ -87,10 +87,21 @@ struct elv_upload *elv_upload_idlest(struct elv_uploads *u, elv_time_us now, elv
     return found;
 }
 
+bool elv_upload_is_old(const struct elv_upload *up, uint64_t nonce)
+{
+    for (uint32_t i = 0; i < up->n_old; i++)
+        if (up->old[i] == nonce)
+            return true;
+    return false;
+}
+
 void elv_upload_restart(struct elv_upload *up, uint64_t nonce)
 {
-    up->has_before = up->has_nonce;
-    up->nonce_before = up->nonce;
+    if (up->has_nonce) {
+        memmove(up->old + 1, up->old, (ELV_UPLOAD_OLD - 1) * sizeof *up->old);
+        up->old[0] = up->nonce;
+        up->n_old += up->n_old < ELV_UPLOAD_OLD;
+    }
     up->has_nonce = true;
     up->nonce = nonce;
     up->bytes = 0;
@@ -114,6 +125,15 @@ void elv_upload_missing(const struct elv_upload *up, uint32_t n_chunks, struct e
     if (b.first_clear > n_chunks)
         b.first_clear = n_chunks;
     elv_missing_of(&b, m);
+}
+
+uint64_t elv_upload_from(const struct elv_upload *up)
+{
+    uint64_t from = UINT64_MAX;
+    for (uint32_t i = 0; i < up->have.n; i++)
+        if (elv_bitmap_get(&up->have, i) && elv_chunk_ref_offset(&up->refs[i]) < from)
+            from = elv_chunk_ref_offset(&up->refs[i]);
+    return from;
 }
 
 uint64_t elv_chunk_ref_offset(const struct elv_chunk_ref *r) { return r->place >> 16; }

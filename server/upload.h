@@ -24,6 +24,7 @@ struct elv_chunk_ref {
     uint32_t first, count;
 };
 
+#define ELV_UPLOAD_OLD 3u
 #define ELV_UPLOAD_ASKERS 2u /* requests that wait for one decision */
 
 struct elv_upload {
@@ -32,8 +33,10 @@ struct elv_upload {
     uint32_t client, assignment;
     uint8_t codec;
     uint32_t bound; /* chunks at most */
-    uint64_t nonce, nonce_before;
-    bool has_nonce, has_before;
+    uint64_t nonce; /* of the attempt that is staged */
+    bool has_nonce;
+    uint64_t old[ELV_UPLOAD_OLD]; /* nonces of attempts before it, the newest first */
+    uint32_t n_old;
     struct elv_bitmap have;
     struct elv_chunk_ref *refs; /* [chunks_max] */
     uint64_t *words;            /* of the bitmap */
@@ -76,6 +79,8 @@ uint32_t elv_upload_index(const struct elv_uploads *u, const struct elv_upload *
 /* The STAGED slot that was left alone longest, if for at least `idle`; else NULL. */
 struct elv_upload *elv_upload_idlest(struct elv_uploads *u, elv_time_us now, elv_time_us idle);
 
+/* `nonce` is of an attempt that another has replaced. */
+bool elv_upload_is_old(const struct elv_upload *up, uint64_t nonce);
 /* Discards what was staged and takes chunks of attempt `nonce` from now on. */
 void elv_upload_restart(struct elv_upload *up, uint64_t nonce);
 /* Notes a chunk, which must be new, at `offset` of the log. */
@@ -83,6 +88,9 @@ void elv_upload_note(struct elv_upload *up, const struct elv_chunk *c, uint64_t 
 
 /* What is missing of the first `n_chunks`. */
 void elv_upload_missing(const struct elv_upload *up, uint32_t n_chunks, struct elv_missing *m);
+
+/* The lowest offset of its chunks. */
+uint64_t elv_upload_from(const struct elv_upload *up);
 
 uint64_t elv_chunk_ref_offset(const struct elv_chunk_ref *r);
 size_t elv_chunk_ref_len(const struct elv_chunk_ref *r); /* of the chunk */
