@@ -170,8 +170,7 @@ static struct elv_rec_decision decision_of(const struct elv_server *s, const str
     };
 }
 
-static void judge(struct elv_server *s, const struct elv_verify_item *item,
-                  struct elv_actions *out)
+static void judge(struct elv_server *s, const struct elv_verify_item *item, struct elv_actions *out)
 {
     struct elv_upload *up = item->up;
     struct elv_row *row = &s->roster.rows[up->row];
@@ -236,8 +235,8 @@ static void answer_join(struct elv_server *s, const struct elv_answer *a, struct
 {
     struct elv_row *row = &s->roster.rows[a->row];
     if (a->state == ELV_ANSWER_FAILED || row->gone) {
-        elv_core_refuse(s, out, a->request,
-                        row->gone ? ELV_REASON_REVOKED : ELV_REASON_STORAGE, STORAGE_RETRY_MS);
+        elv_core_refuse(s, out, a->request, row->gone ? ELV_REASON_REVOKED : ELV_REASON_STORAGE,
+                        STORAGE_RETRY_MS);
         return;
     }
     struct elv_joined joined = a->joined;

@@ -100,7 +100,7 @@ struct elv_server { /* read freely; written only by server/ */
     uint8_t manifest_digest[8];
 
     elv_time_us now;
-    bool step_puts;        /* this step changes records */
+    bool step_puts;       /* this step changes records */
     uint32_t last_id;     /* of STORE and COMPUTE actions */
     uint32_t step_store;  /* the id this step's transaction will have; 0: none asked for */
     uint32_t first_store; /* the STORE that makes the fresh state; 0: it is durable */
@@ -136,7 +136,8 @@ struct elv_server { /* read freely; written only by server/ */
     struct elv_refold refold;
     struct elv_make make;
     bool must_refold;
-    bool eval_due;                   /* the published version is to be evaluated */
+    float *flat;   /* [n_params] for initial values; NULL unless layers stay on the devices */
+    bool eval_due; /* the published version is to be evaluated */
     uint32_t eval_version;           /* being evaluated */
     struct elv_rec_version eval_rec; /* its record */
     const float *eval_on;            /* what a worker reads; NULL: none does */
