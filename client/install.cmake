@@ -38,9 +38,23 @@ if(TARGET elv_client)
 endif()
 
 install(FILES LICENSE NOTICE DESTINATION ${elver_doc})
-# Written by ports/deps.sh: whose code is inside a statically linked program, and its licences.
+# Whose code is inside statically linked programs, and its licences: ports/deps.sh wrote that for
+# what it built; the other libraries count when a static archive of them was found.
 find_file(ELV_THIRD_PARTY THIRD-PARTY.txt PATH_SUFFIXES share/elver)
 mark_as_advanced(ELV_THIRD_PARTY)
+set(third_party "Third-party code contained in statically linked Elver programs.\n")
 if(ELV_THIRD_PARTY)
-    install(FILES ${ELV_THIRD_PARTY} DESTINATION ${elver_doc})
+    file(READ ${ELV_THIRD_PARTY} third_party)
 endif()
+foreach(known "ZLIB_LIBRARY_RELEASE|zlib|Zlib" "SQLite3_LIBRARY|SQLite|public domain"
+        "INIH_LIBRARY|inih|BSD-3-Clause")
+    string(REPLACE "|" ";" known ${known})
+    list(GET known 0 variable)
+    if("${${variable}}" MATCHES "\\.a$")
+        list(GET known 1 name)
+        list(GET known 2 licence)
+        string(APPEND third_party "\n${name}\n    Licence: ${licence}\n    File:    ${${variable}}\n")
+    endif()
+endforeach()
+file(WRITE ${PROJECT_BINARY_DIR}/THIRD-PARTY.txt "${third_party}")
+install(FILES ${PROJECT_BINARY_DIR}/THIRD-PARTY.txt DESTINATION ${elver_doc})
