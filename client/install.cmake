@@ -17,8 +17,7 @@ if(TARGET elv_client)
     # Headers include each other by relative path, so a program may have a common/err.h of its own.
     foreach(folder common kernels client)
         file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.h)
-        # What implements the operations is not for users of them.
-        list(FILTER headers EXCLUDE REGEX "/kernels/.*_(impl|internal|simd|ref)\\.h$")
+        list(FILTER headers EXCLUDE REGEX "_internal\\.h$") # shared between our own files only
         install(FILES ${headers} DESTINATION ${elver_include}/${folder})
     endforeach()
     install(FILES ${PROJECT_BINARY_DIR}/generated/elver/version.h DESTINATION ${elver_include})
