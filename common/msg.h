@@ -13,6 +13,7 @@
 
 #include "chunk.h"
 #include "cursor.h"
+#include "model.h"
 #include "node.h"
 
 #ifdef __cplusplus
@@ -49,7 +50,6 @@ struct elv_codec_choice {
 };
 
 enum elv_arithmetic { ELV_ARITHMETIC_FAST = 1, ELV_ARITHMETIC_REFERENCE = 2 };
-enum elv_loss { ELV_LOSS_SOFTMAX_XENT = 1 };
 enum elv_optimizer { ELV_OPT_SGD = 1 }; /* with momentum and weight decay, both may be 0 */
 
 /* GET /j/{job}: what every client of a run trains by. */

@@ -44,6 +44,7 @@ struct elv_request {
     uint64_t digest;     /* MODEL_CHUNK, STEP_CHUNK: the first 8 bytes, the first one highest */
     uint32_t assignment; /* UPDATE_CHUNK, COMMIT */
     uint32_t chunk;      /* the chunk requests */
+    bool observe;        /* TICKET: each change is another RESPONSE with the same id (RFC 7641) */
     struct elv_bytes body;
 };
 

@@ -32,6 +32,22 @@ struct elv_net {
     void (*act)(void *self, const struct elv_action *action);
 };
 
+/* Where a port delivers what happened. The host behind it steps the node and carries out all its
+ * actions before it returns, so a REPLY may reach the port inside the call that brought the
+ * request. Called on the node's own thread only. `ev->now` is filled in by the host. */
+struct elv_sink {
+    void *self;
+    void (*event)(void *self, struct elv_event *ev);
+};
+
+/* Something a program's loop waits for besides time. */
+struct elv_source {
+    void *self;
+    intptr_t handle;           /* readable when there is something to do: a descriptor on POSIX */
+    void (*ready)(void *self); /* do what can be done without waiting */
+    elv_time_us (*deadline)(const void *self); /* call `ready` then at the latest; ELV_NEVER */
+};
+
 /* The durable state: records, append-only upload logs, files. See the STORE action. */
 struct elv_store {
     void *self;
