@@ -107,6 +107,14 @@ void elv_coap_pem_free(struct elv_coap_pem *pem)
     *pem = (struct elv_coap_pem){0};
 }
 
+void elv_coap_tls_mtu(const coap_session_t *session, unsigned mtu)
+{
+    coap_tls_library_t library;
+    mbedtls_ssl_context *ssl = coap_session_get_tls(session, &library);
+    if (ssl != NULL && library == COAP_TLS_LIBRARY_MBEDTLS)
+        mbedtls_ssl_set_mtu(ssl, (uint16_t)mtu);
+}
+
 void elv_coap_pki_setup(const struct elv_coap_pem *pem, coap_dtls_pki_t *setup)
 {
     *setup = (coap_dtls_pki_t){

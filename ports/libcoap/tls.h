@@ -25,6 +25,9 @@ enum elv_err elv_coap_pem_copy(const struct elv_coap_cert *from, struct elv_coap
                                struct elv_coap_problem *problem);
 void elv_coap_pem_free(struct elv_coap_pem *pem);
 
+/* Libcoap tells Mbed TLS of a datagram's greatest length once only, when a session begins. */
+void elv_coap_tls_mtu(const coap_session_t *session, unsigned mtu);
+
 /* Fills what both ends say alike; mutual, never optional. */
 void elv_coap_pki_setup(const struct elv_coap_pem *pem, coap_dtls_pki_t *setup);
 
