@@ -13,15 +13,15 @@
 
 enum {
     ADDRESSES_MAX = 8,
-    NSTART = 64,            /* confirmable requests under way at once; the node paces itself */
-    RESTARTS_MAX = 3,       /* of a manifest that changes while it is fetched */
-    TIMED_OUT_S = 15,       /* libcoap gives a silent server 31 s; an earlier end is a refusal */
-    RESTART_PAUSE_S = 1,    /* between associations opened without being told to */
+    NSTART = 64,         /* confirmable requests under way at once; the node paces itself */
+    RESTARTS_MAX = 3,    /* of a manifest that changes while it is fetched */
+    TIMED_OUT_S = 15,    /* libcoap gives a silent server 31 s; an earlier end is a refusal */
+    RESTART_PAUSE_S = 1, /* between associations opened without being told to */
     TOKEN_LEN = 4,
 };
 
-/* A request that has been sent and not answered. Its token is its sequence number, which is not used
- * twice, so a late response cannot be taken for another's (RFC 9175, section 4.2). */
+/* A request that has been sent and not answered. Its token is its sequence number, which is not
+ * used twice, so a late response cannot be taken for another's (RFC 9175, section 4.2). */
 struct asked {
     uint32_t sequence; /* 0: vacant */
     uint32_t id;
@@ -347,7 +347,7 @@ static coap_response_t on_response(coap_session_t *session, const coap_pdu_t *se
     (void)mid;
     if (a == NULL || a->lost) /* a reset ends an observation nobody wants; else there is no harm */
         return coap_check_option(pdu, COAP_OPTION_OBSERVE, &at) != NULL ? COAP_RESPONSE_FAIL
-                                                                       : COAP_RESPONSE_OK;
+                                                                        : COAP_RESPONSE_OK;
     struct elv_response r = {.code = (uint8_t)coap_pdu_get_code(pdu), .max_age_s = 60};
     if (coap_get_data(pdu, &r.body.len, &r.body.at) == 0)
         r.body = (struct elv_bytes){0};
@@ -551,8 +551,7 @@ static uint32_t or_default(uint32_t value, uint32_t otherwise)
     return value != 0 ? value : otherwise;
 }
 
-static const char *objection(const struct elv_coap_client_cfg *cfg,
-                             const struct elv_coap_client *c)
+static const char *objection(const struct elv_coap_client_cfg *cfg, const struct elv_coap_client *c)
 {
     if (!c->place.secure && !cfg->insecure)
         return "coap:// is in the clear, which has not been allowed";
@@ -560,8 +559,7 @@ static const char *objection(const struct elv_coap_client_cfg *cfg,
         return "the name of the job is not acceptable";
     if (cfg->cert == NULL && (cfg->identity.len == 0 || cfg->identity.len > sizeof c->identity))
         return "the identity must have 1 to 75 characters";
-    if (cfg->cert == NULL && c->place.secure &&
-        (cfg->psk.len == 0 || cfg->psk.len > sizeof c->psk))
+    if (cfg->cert == NULL && c->place.secure && (cfg->psk.len == 0 || cfg->psk.len > sizeof c->psk))
         return "the key must have 1 to 32 bytes";
     if (cfg->cert != NULL && (cfg->server_name == NULL || cfg->server_name[0] == '\0'))
         return "a certificate needs the name that the server's certificate must say";
@@ -640,8 +638,7 @@ static enum elv_err open_parts(struct elv_coap_client *c, const struct elv_coap_
 }
 
 enum elv_err elv_coap_client_open(const struct elv_coap_client_cfg *cfg,
-                                  struct elv_coap_client **client,
-                                  struct elv_coap_problem *problem)
+                                  struct elv_coap_client **client, struct elv_coap_problem *problem)
 {
     ELV_ASSERT(cfg->server != NULL && cfg->sink.event != NULL);
     *client = NULL;

@@ -89,7 +89,7 @@ static struct pending *pending_of(struct elv_coap_server *s, uint32_t id)
 {
     const uint32_t slot = id & SLOT_MASK;
     return id != 0 && slot < s->pending_touched && s->pending[slot].id == id ? &s->pending[slot]
-                                                                            : NULL;
+                                                                             : NULL;
 }
 
 static void pending_keep(struct elv_coap_server *s, struct pending *p, struct elv_coap_seat *seat)
@@ -777,8 +777,8 @@ static enum elv_err listen_on(struct elv_coap_server *s, const char *text,
         return ELV_ERR_IO;
     }
     const int fd = elv_coap_next_socket();
-    coap_endpoint_t *endpoint = coap_new_endpoint(
-        s->context, &address, place.secure ? COAP_PROTO_DTLS : COAP_PROTO_UDP);
+    coap_endpoint_t *endpoint =
+        coap_new_endpoint(s->context, &address, place.secure ? COAP_PROTO_DTLS : COAP_PROTO_UDP);
     if (endpoint == NULL) {
         snprintf(problem->text, sizeof problem->text, "cannot listen on '%s'", text);
         return ELV_ERR_IO;
@@ -832,8 +832,7 @@ static enum elv_err open_parts(struct elv_coap_server *s, const struct elv_coap_
 }
 
 enum elv_err elv_coap_server_open(const struct elv_coap_server_cfg *cfg,
-                                  struct elv_coap_server **server,
-                                  struct elv_coap_problem *problem)
+                                  struct elv_coap_server **server, struct elv_coap_problem *problem)
 {
     ELV_ASSERT(cfg->keys.find != NULL && cfg->sink.event != NULL);
     *server = NULL;
