@@ -3,3 +3,4 @@
 elv_test(test_coap coap_world.c relay.c elv_coap)
 add_executable(relay_main relay_main.c relay.c)
 target_link_libraries(relay_main PRIVATE elv_flags)
+elv_bench(bench_coap relay.c elv_coap)
