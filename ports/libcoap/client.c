@@ -376,17 +376,26 @@ static void on_nack(coap_session_t *session, const coap_pdu_t *sent, const coap_
 {
     struct elv_coap_client *c = coap_context_get_app_data(coap_session_get_context(session));
     struct line *line = line_of(c, session);
-    struct asked *a = sent != NULL ? by_token(c, session, coap_pdu_get_token(sent)) : NULL;
     (void)mid;
-    if (why == COAP_NACK_ICMP_ISSUE) { /* perhaps it is only starting: libcoap goes on trying */
+    switch (why) {
+    case COAP_NACK_ICMP_ISSUE: /* perhaps it is only starting: libcoap goes on trying */
         if (line != NULL && !line->up)
             c->status.link = ELV_COAP_LINK_UNREACHABLE;
-        return;
+        break;
+    case COAP_NACK_TOO_MANY_RETRIES:
+    case COAP_NACK_RST:
+    case COAP_NACK_BAD_RESPONSE: {
+        struct asked *a = sent != NULL ? by_token(c, session, coap_pdu_get_token(sent)) : NULL;
+        if (a != NULL) /* told later: the node must not act while libcoap walks its queue */
+            lose(c, a);
+        break;
     }
-    if (a != NULL) /* told later: the node must not act while libcoap walks its queue */
-        lose(c, a);
-    if (line != NULL && (why == COAP_NACK_TLS_FAILED || why == COAP_NACK_TLS_LAYER_FAILED))
-        line->failed = true;
+    default: /* The association has ended, and with it all that was asked on it. What libcoap hands
+                over as `sent` here may have a token that it has freed. */
+        if (line != NULL)
+            line->failed = true;
+        break;
+    }
 }
 
 static int on_event(coap_session_t *session, const coap_event_t event)
@@ -412,55 +421,6 @@ static int on_wrong_name(const char *name, const uint8_t *cert, size_t cert_len,
     if (line != NULL)
         line->untrusted = true;
     return 0;
-}
-
-static coap_session_t *new_session(struct elv_coap_client *c, const coap_address_t *server)
-{
-    if (!c->place.secure)
-        return coap_new_client_session(c->context, NULL, server, COAP_PROTO_UDP);
-    if (c->pem.cert != NULL) {
-        coap_dtls_pki_t pki;
-        elv_coap_pki_setup(&c->pem, &pki);
-        pki.client_sni = c->server_name;
-        pki.validate_cn_call_back = on_wrong_name;
-        pki.cn_call_back_arg = c;
-        return coap_new_client_session_pki(c->context, NULL, server, COAP_PROTO_DTLS, &pki);
-    }
-    coap_dtls_cpsk_t psk = {.version = COAP_DTLS_CPSK_SETUP_VERSION, .use_cid = 1};
-    psk.psk_info.identity = (coap_bin_const_t){c->cfg.identity.len, (const uint8_t *)c->identity};
-    psk.psk_info.key = (coap_bin_const_t){c->cfg.psk.len, c->psk};
-    return coap_new_client_session_psk2(c->context, NULL, server, COAP_PROTO_DTLS, &psk);
-}
-
-static coap_fixed_point_t seconds(uint32_t ms)
-{
-    return (coap_fixed_point_t){(uint16_t)(ms / 1000), (uint16_t)(ms % 1000)};
-}
-
-static void open_line(struct elv_coap_client *c, struct line *line)
-{
-    coap_address_t at[ADDRESSES_MAX];
-    *line = (struct line){0};
-    coap_ticks(&line->since);
-    c->status.link = ELV_COAP_LINK_UNREACHABLE;
-    const uint32_t n = elv_coap_resolve(&c->place, at, ADDRESSES_MAX);
-    if (n == 0)
-        return;
-    const int fd = elv_coap_next_socket();
-    coap_session_t *session = new_session(c, &at[c->attempts++ % n]);
-    if (session == NULL)
-        return;
-    line->session = session;
-    c->status.link = ELV_COAP_LINK_OPENING;
-    c->status.receive_buffer = elv_coap_grow(fd, c->cfg.receive_buffer, NULL);
-    coap_session_set_mtu(session, ELV_COAP_MTU);
-    elv_coap_tls_mtu(session, ELV_COAP_MTU);
-    coap_session_set_nstart(session, NSTART);
-    coap_session_set_ack_timeout(session, seconds(c->cfg.ack_timeout_ms));
-    coap_session_set_max_retransmit(session, (uint16_t)c->cfg.retries);
-    coap_tick_t now;
-    coap_ticks(&now);
-    coap_io_prepare_epoll(c->context, now); /* arms the handshake's timer */
 }
 
 /* Never called while libcoap is at work with the session. */
@@ -505,6 +465,51 @@ static void look_after(struct elv_coap_client *c, struct line *line)
         c->status.refused_in_row = 0;
         c->status.handshakes++;
     }
+}
+
+static coap_session_t *new_session(struct elv_coap_client *c, const coap_address_t *server)
+{
+    if (!c->place.secure)
+        return coap_new_client_session(c->context, NULL, server, COAP_PROTO_UDP);
+    if (c->pem.cert != NULL) {
+        coap_dtls_pki_t pki;
+        elv_coap_pki_setup(&c->pem, &pki);
+        pki.client_sni = c->server_name;
+        pki.validate_cn_call_back = on_wrong_name;
+        pki.cn_call_back_arg = c;
+        return coap_new_client_session_pki(c->context, NULL, server, COAP_PROTO_DTLS, &pki);
+    }
+    coap_dtls_cpsk_t psk = {.version = COAP_DTLS_CPSK_SETUP_VERSION, .use_cid = 1};
+    psk.psk_info.identity = (coap_bin_const_t){c->cfg.identity.len, (const uint8_t *)c->identity};
+    psk.psk_info.key = (coap_bin_const_t){c->cfg.psk.len, c->psk};
+    return coap_new_client_session_psk2(c->context, NULL, server, COAP_PROTO_DTLS, &psk);
+}
+
+static void open_line(struct elv_coap_client *c, struct line *line)
+{
+    coap_address_t at[ADDRESSES_MAX];
+    *line = (struct line){0};
+    coap_ticks(&line->since);
+    c->status.link = ELV_COAP_LINK_UNREACHABLE;
+    const uint32_t n = elv_coap_resolve(&c->place, at, ADDRESSES_MAX);
+    if (n == 0)
+        return;
+    const int fd = elv_coap_next_socket();
+    coap_session_t *session = new_session(c, &at[c->attempts++ % n]);
+    if (session == NULL)
+        return;
+    line->session = session;
+    c->status.link = ELV_COAP_LINK_OPENING;
+    c->status.receive_buffer = elv_coap_grow(fd, c->cfg.receive_buffer, NULL);
+    coap_session_set_mtu(session, ELV_COAP_MTU);
+    elv_coap_tls_mtu(session, ELV_COAP_MTU);
+    coap_session_set_nstart(session, NSTART);
+    coap_session_set_ack_timeout(session, elv_coap_seconds(c->cfg.ack_timeout_ms));
+    coap_session_set_max_retransmit(session, (uint16_t)c->cfg.retries);
+    coap_tick_t now;
+    coap_ticks(&now);
+    coap_io_prepare_epoll(c->context, now); /* arms the handshake's timer */
+    look_after(c, line);                    /* in the clear it stands at once */
 }
 
 static void look_after_lines(struct elv_coap_client *c)

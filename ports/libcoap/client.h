@@ -3,7 +3,9 @@
  *
  * SEND becomes a confirmable request when it is reliable, else a non-confirmable one that leaves
  * nothing behind when it is lost. The manifest is fetched block by block (RFC 7959); everything
- * else is one datagram each way. RELINK opens a second association and moves to it once it stands.
+ * else is one datagram each way. A request that was acknowledged and is then not answered is not
+ * reported: only the node knows how long an answer may take. RELINK opens a second association and
+ * moves to it once it stands.
  *
  * All functions are called on the node's own thread. None waits, but for looking up a host name:
  * when opened, and with each new association. */

@@ -18,6 +18,11 @@
  * options and a DTLS record with Connection ID counted at its longest stays below. */
 #define ELV_COAP_MTU 1232u
 
+static inline coap_fixed_point_t elv_coap_seconds(uint32_t ms)
+{
+    return (coap_fixed_point_t){(uint16_t)(ms / 1000), (uint16_t)(ms % 1000)};
+}
+
 /* Joins the Uri-Path options with '/'. False when they do not fit or one contains a '/'. */
 bool elv_coap_path(const coap_pdu_t *pdu, char out[ELV_PATH_MAX], size_t *len);
 

@@ -118,8 +118,10 @@ static void vacate(struct elv_coap_server *s, struct elv_coap_seat *seat)
         pending_release(s, p);
     }
     coap_session_set_app_data(seat->session, NULL);
-    if (seat->proven)
+    if (seat->proven) {
         s->stats.sessions--;
+        s->stats.sessions_closed++;
+    }
     elv_coap_seat_leave(&s->seats, seat);
 }
 
@@ -307,13 +309,12 @@ static int on_event(coap_session_t *session, const coap_event_t event)
     switch (event) {
     case COAP_EVENT_SERVER_SESSION_NEW:
         coap_session_set_nstart(session, NSTART);
+        coap_session_set_ack_timeout(session, elv_coap_seconds(s->cfg.ack_timeout_ms));
         break;
+    case COAP_EVENT_DTLS_CLOSED:
     case COAP_EVENT_SERVER_SESSION_DEL:
-        if (seat == NULL)
-            break;
-        if (seat->proven)
-            s->stats.sessions_closed++;
-        vacate(s, seat);
+        if (seat != NULL)
+            vacate(s, seat);
         break;
     case COAP_EVENT_DTLS_ERROR:
         if (seat != NULL && !seat->proven)
@@ -617,6 +618,14 @@ static void notify(struct elv_coap_server *s, struct elv_coap_seat *seat)
     ask_node(s, seat, p, &ticket, NULL);
 }
 
+static void close_session(struct elv_coap_server *s, struct elv_coap_seat *seat)
+{
+    coap_session_t *session = seat->session;
+    coap_session_disconnected(session, COAP_NACK_RST);
+    if (coap_session_get_app_data(session) == seat) /* in the clear nothing reports the end */
+        vacate(s, seat);
+}
+
 static void ready(void *self)
 {
     struct elv_coap_server *s = self;
@@ -628,7 +637,7 @@ static void ready(void *self)
         const bool wanted = seat->notify && seat->observing && !seat->doomed;
         seat->notify = false;
         if (seat->doomed)
-            coap_session_disconnected(seat->session, COAP_NACK_RST);
+            close_session(s, seat);
         else if (wanted)
             notify(s, seat);
     }
@@ -684,6 +693,7 @@ static enum elv_err configure(struct elv_coap_server *s, const struct elv_coap_s
     s->cfg.half_open_max = or_default(cfg->half_open_max, 1024);
     s->cfg.idle_s = or_default(cfg->idle_s, 86400);
     s->cfg.pending_max = or_default(cfg->pending_max, 4096);
+    s->cfg.ack_timeout_ms = or_default(cfg->ack_timeout_ms, 2000);
     s->cfg.receive_buffer = or_default(cfg->receive_buffer, 8u << 20);
     const char *text = NULL;
     if (cfg->n_listen == 0 || cfg->n_listen > ELV_COAP_LISTEN_MAX)
@@ -691,7 +701,7 @@ static enum elv_err configure(struct elv_coap_server *s, const struct elv_coap_s
     else if (!elv_name_ok(cfg->job, ELV_JOB_NAME_MAX))
         text = "the name of the job is not acceptable";
     else if (s->cfg.pending_max > 1u << SLOT_BITS || s->cfg.sessions_max > 1u << 20 ||
-             s->cfg.half_open_max > 1u << 16)
+             s->cfg.half_open_max > 1u << 16 || s->cfg.ack_timeout_ms > 60000)
         text = "a limit is too large";
     if (text != NULL) {
         snprintf(problem->text, sizeof problem->text, "%s", text);
