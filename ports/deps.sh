@@ -15,6 +15,7 @@
 # A second run with the same script, patches and settings does nothing. Environment:
 #     DEPS_CACHE       where downloads are kept and looked for (default PREFIX/.build/dl)
 #     DEPS_CMAKE_ARGS  more arguments for both builds, such as a toolchain file (split at blanks)
+#     DEPS_UNPATCHED=1 go on where Debian's security patches cannot be had
 #     DEPS_VERBOSE=1   show the builds instead of writing logs
 #
 # Needs: a C compiler, cmake, ninja, patch, tar, bzip2, xz, and for a first download apt with
@@ -76,10 +77,11 @@ apt_setup() {
     : >"$APT_STATE/failed"
     keyring=/usr/share/keyrings/debian-archive-keyring.gpg
     command -v apt-get >/dev/null && [ -r "$keyring" ] || return 1
+    # shellcheck disable=SC1091 # not part of this tree
     codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-    mirror=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Created-By: Packages' |
-        awk -v c="$codename" '$1 == c { print $2; exit }')
-    [ -n "$mirror" ] || { say "apt knows no archive; run apt-get update first"; return 1; }
+    mirror=$(apt-get update --print-uris 2>/dev/null |
+        sed -n "s|^'\\(.*/\\)dists/$codename/InRelease'.*|\\1|p" | head -n 1)
+    [ -n "$mirror" ] || { say "apt knows no archive for '$codename'"; return 1; }
     for suite in trixie sid; do
         printf 'Types: deb-src\nURIs: %s\nSuites: %s\nComponents: main\nSigned-By: %s\n\n' \
             "$mirror" "$suite" "$keyring"
@@ -125,6 +127,7 @@ get() { # source, wanted versions, accepted table
             fi
             continue
         fi
+        # shellcheck disable=SC2086 # the fields of the row
         set -- "$1" "$2" "$3" $row
         if get_one "$1" "$4" "$5" "$6" "$7"; then
             got_version=$version
@@ -406,7 +409,8 @@ main() {
     rm -f "$PREFIX/.stamp"
     rm -rf "$APT_STATE" # ask the archive again
     build_all
-    rm -rf "$WORK/mbedtls" "$WORK/mbedtls-build" "$WORK/libcoap-build" "$WORK/debian" "$APT_STATE"
+    rm -rf "$WORK/mbedtls" "$WORK/libcoap" "$WORK"/*-build "$WORK/debian" "$WORK/one.patch" \
+        "$APT_STATE"
     echo "$wanted" >"$PREFIX/.stamp"
     echo "deps: libcoap $libcoap_version, Mbed TLS $mbedtls_version in $PREFIX"
 }
