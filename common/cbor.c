@@ -11,12 +11,6 @@ enum { UINT = 0, NINT = 1, BYTES = 2, TEXT = 3, ARRAY = 4, MAP = 5, TAG = 6, OTH
 /* Additional information of major type 7, section 3.3. */
 enum { FALSE_INFO = 20, TRUE_INFO = 21, NULL_INFO = 22, F16 = 25, F32 = 26, F64 = 27 };
 
-static void fail(struct elv_rd *r, enum elv_err err)
-{
-    if (r->err == ELV_OK)
-        r->err = err;
-}
-
 /* Writing. */
 
 static void wr_be(struct elv_wr *w, uint64_t v, unsigned len)
@@ -182,12 +176,12 @@ static struct head rd_head(struct elv_rd *r)
         return h;
     }
     if (h.info > 27) { /* reserved, or an indefinite length */
-        fail(r, ELV_ERR_FORMAT);
+        elv_rd_fail(r, ELV_ERR_FORMAT);
         return h;
     }
     h.arg = rd_be(r, 1u << (h.info - 24));
     if (h.major != OTHER && h.arg < least[h.info - 24])
-        fail(r, ELV_ERR_FORMAT);
+        elv_rd_fail(r, ELV_ERR_FORMAT);
     return h;
 }
 
@@ -196,7 +190,7 @@ static uint64_t expect(struct elv_rd *r, unsigned major)
 {
     const struct head h = rd_head(r);
     if (h.major != major)
-        fail(r, ELV_ERR_FORMAT);
+        elv_rd_fail(r, ELV_ERR_FORMAT);
     return r->err == ELV_OK ? h.arg : 0;
 }
 
@@ -204,7 +198,7 @@ static uint64_t expect_other(struct elv_rd *r, unsigned info, unsigned or_info)
 {
     const struct head h = rd_head(r);
     if (h.major != OTHER || (h.info != info && h.info != or_info))
-        fail(r, ELV_ERR_FORMAT);
+        elv_rd_fail(r, ELV_ERR_FORMAT);
     return r->err == ELV_OK ? h.info : 0;
 }
 
@@ -214,9 +208,9 @@ int64_t elv_cbor_rd_int(struct elv_rd *r)
 {
     const struct head h = rd_head(r);
     if (h.major != UINT && h.major != NINT)
-        fail(r, ELV_ERR_FORMAT);
+        elv_rd_fail(r, ELV_ERR_FORMAT);
     if (h.arg > INT64_MAX)
-        fail(r, ELV_ERR_RANGE);
+        elv_rd_fail(r, ELV_ERR_RANGE);
     if (r->err != ELV_OK)
         return 0;
     return h.major == UINT ? (int64_t)h.arg : -1 - (int64_t)h.arg;
@@ -232,15 +226,15 @@ void elv_cbor_rd_null(struct elv_rd *r) { (void)expect_other(r, NULL_INFO, NULL_
 static double check_float(struct elv_rd *r, struct head h)
 {
     if (h.major != OTHER || h.info < F16)
-        fail(r, ELV_ERR_FORMAT);
+        elv_rd_fail(r, ELV_ERR_FORMAT);
     if (r->err != ELV_OK)
         return 0;
     const double v = of_bits(h.info, h.arg);
     uint64_t bits;
     if (!is_finite(v))
-        fail(r, ELV_ERR_RANGE);
+        elv_rd_fail(r, ELV_ERR_RANGE);
     else if (shortest(v, &bits) != h.info)
-        fail(r, ELV_ERR_FORMAT);
+        elv_rd_fail(r, ELV_ERR_FORMAT);
     return r->err == ELV_OK ? v : 0;
 }
 
@@ -249,7 +243,7 @@ double elv_cbor_rd_float(struct elv_rd *r) { return check_float(r, rd_head(r)); 
 static struct elv_bytes rd_string(struct elv_rd *r, uint64_t len)
 {
     if (len > r->left)
-        fail(r, ELV_ERR_SHORT);
+        elv_rd_fail(r, ELV_ERR_SHORT);
     return elv_rd_bytes(r, r->err == ELV_OK ? (size_t)len : 0);
 }
 
@@ -277,7 +271,7 @@ static void check_utf8(struct elv_rd *r, struct elv_bytes text)
     for (size_t i = 0; i < text.len; i += len) {
         len = utf8_len(text.at + i, text.len - i);
         if (len == 0) {
-            fail(r, ELV_ERR_FORMAT);
+            elv_rd_fail(r, ELV_ERR_FORMAT);
             return;
         }
     }
@@ -295,7 +289,7 @@ struct elv_bytes elv_cbor_rd_text(struct elv_rd *r)
 static uint32_t check_count(struct elv_rd *r, uint64_t n, unsigned each)
 {
     if (n > UINT32_MAX / 2 || n * each > r->left)
-        fail(r, ELV_ERR_SHORT);
+        elv_rd_fail(r, ELV_ERR_SHORT);
     return r->err == ELV_OK ? (uint32_t)n : 0;
 }
 
@@ -312,7 +306,7 @@ bool elv_cbor_rd_key(struct elv_rd *r, struct elv_cbor_map *map, uint64_t *key)
         return false;
     const uint64_t got = elv_cbor_rd_uint(r);
     if (map->full || got < map->least)
-        fail(r, ELV_ERR_FORMAT);
+        elv_rd_fail(r, ELV_ERR_FORMAT);
     if (r->err != ELV_OK)
         return false;
     map->full = got == UINT64_MAX;
@@ -359,7 +353,7 @@ static unsigned skip_one(struct elv_rd *r, struct level *inner)
         (void)check_float(r, h);
     } else if (h.major == TAG ||
                (h.major == OTHER && (h.info < FALSE_INFO || h.info > NULL_INFO))) {
-        fail(r, ELV_ERR_FORMAT);
+        elv_rd_fail(r, ELV_ERR_FORMAT);
     }
     return h.major;
 }
@@ -368,7 +362,7 @@ static void check_key(struct elv_rd *r, struct level *l, unsigned major, const u
 {
     const struct elv_bytes key = {.at = at, .len = (size_t)(r->at - at)};
     if (major > TEXT || !ascends(l->key, key))
-        fail(r, ELV_ERR_FORMAT);
+        elv_rd_fail(r, ELV_ERR_FORMAT);
     l->key = key;
 }
 
@@ -391,7 +385,7 @@ void elv_cbor_rd_skip(struct elv_rd *r)
         if (major != ARRAY && major != MAP)
             continue;
         if (depth > ELV_CBOR_DEPTH_MAX)
-            fail(r, ELV_ERR_FORMAT);
+            elv_rd_fail(r, ELV_ERR_FORMAT);
         else
             stack[depth++] = inner;
     }
