@@ -84,8 +84,8 @@ static enum elv_err clip(struct elv_delta *d)
     const double factor = too_long ? (double)d->cfg.clip / norm : 1.0;
     if (!((double)d->largest * factor <= (double)d->cfg.bound)) /* false for an infinite one too */
         return ELV_ERR_RANGE;
-    const uint32_t end =
-        too_long ? d->done + smaller(SLICE, d->cfg.model->n_shared - d->done) : d->cfg.model->n_shared;
+    const uint32_t end = too_long ? d->done + smaller(SLICE, d->cfg.model->n_shared - d->done)
+                                  : d->cfg.model->n_shared;
     for (; too_long && d->done < end; d->done++)
         d->cfg.trained[d->done] = (float)((double)d->cfg.trained[d->done] * factor);
     if (end == d->cfg.model->n_shared) {
@@ -105,8 +105,8 @@ static enum elv_err make(const struct elv_delta *d, uint32_t index, uint8_t out[
                           .first = d->cfg.first[index]};
     for (uint32_t i = 0; i < ELV_CHUNK_TAG_LEN; i++)
         c.tag[i] = (uint8_t)(d->cfg.nonce >> 8 * i);
-    const enum elv_err err = elv_pack(d->cfg.pack, d->cfg.trained, d->cfg.model->n_shared,
-                                      &d->cfg.arg, &c, out, len);
+    const enum elv_err err =
+        elv_pack(d->cfg.pack, d->cfg.trained, d->cfg.model->n_shared, &d->cfg.arg, &c, out, len);
     *count = c.count;
     return err;
 }
