@@ -89,12 +89,14 @@ struct elv_client { /* read what you like, change nothing */
 
     /* The run. */
     bool prepared; /* manifest read, memory planned */
+    bool planned;  /* the memory stands as `manifest_digest` wants it */
     bool unfit;    /* the model does not fit; only this is still told */
     bool joined;
     struct elv_manifest manifest; /* without its texts */
     uint8_t manifest_digest[8];
     struct elv_model model;
-    uint32_t number; /* the client number */
+    uint32_t number;  /* the client number */
+    uint32_t samples; /* local examples */
     struct elv_pack pack;
     struct elv_base base;
 
@@ -105,6 +107,7 @@ struct elv_client { /* read what you like, change nothing */
     elv_time_us poll_us;     /* when to ask for the ticket */
     elv_time_us poll_min_us; /* the server does not want to be asked before */
     uint32_t n_auth;         /* links refused in a row before the first join */
+    uint32_t n_rereads;      /* of the manifest, in a row, that did not help */
     bool renew;              /* open a new association before asking again */
 
     /* The assignment. */
