@@ -3,7 +3,8 @@
  *
  *     bench NAME FIGURE UNIT ref REFERENCE FIGURE ratio X
  *
- * Figures are medians over short blocks, by processor time of one core: other load does not count. */
+ * Figures are medians over short blocks, by processor time of one core: other load does not count.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
