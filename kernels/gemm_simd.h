@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "kernels/simd_internal.h"
+#include "simd_internal.h"
 
 enum elv_gemm_start { ELV_GEMM_ZERO, ELV_GEMM_BIAS, ELV_GEMM_SELF };
 
