@@ -2,3 +2,4 @@
 # Tests of the server's parts, and of the server on a fake disk with scripted peers.
 elv_test(test_server server_world.c fake_disk.c elv_server)
 elv_test(test_server_restart server_world.c fake_disk.c elv_server)
+elv_test(test_server_refuse server_world.c fake_disk.c elv_server)
