@@ -3,3 +3,4 @@
 elv_test(test_server server_world.c fake_disk.c elv_server)
 elv_test(test_server_restart server_world.c fake_disk.c elv_server)
 elv_test(test_server_refuse server_world.c fake_disk.c elv_server)
+elv_test(test_server_rounds server_world.c fake_disk.c elv_server)
