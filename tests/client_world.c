@@ -540,25 +540,39 @@ static void deliver(struct client_world *w, uint32_t i)
     free(body);
 }
 
-bool world_step(struct client_world *w)
+/* The first message to arrive; n_queue for none. */
+static uint32_t first_message(const struct client_world *w)
 {
-    if (w->ended)
-        return false;
     uint32_t first = w->n_queue;
     for (uint32_t i = 0; i < w->n_queue; i++)
         if (first == w->n_queue || w->queue[i].at < w->queue[first].at)
             first = i;
+    return first;
+}
+
+static elv_time_us next_at(const struct client_world *w)
+{
+    if (w->ended)
+        return ELV_NEVER;
+    const uint32_t first = first_message(w);
     elv_time_us at = w->node.deadline(w->node.self);
-    const bool work = w->work_id != 0 && w->work_at <= at;
-    at = work ? w->work_at : at;
-    const bool message = first < w->n_queue && w->queue[first].at <= at;
-    at = message ? w->queue[first].at : at;
+    if (w->work_id != 0 && w->work_at < at)
+        at = w->work_at;
+    if (first < w->n_queue && w->queue[first].at < at)
+        at = w->queue[first].at;
+    return at;
+}
+
+bool world_step(struct client_world *w)
+{
+    const elv_time_us at = next_at(w);
     if (at == ELV_NEVER)
         return false;
     w->now = at > w->now ? at : w->now;
-    if (message)
+    const uint32_t first = first_message(w);
+    if (first < w->n_queue && w->queue[first].at <= at)
         deliver(w, first);
-    else if (work)
+    else if (w->work_id != 0 && w->work_at <= at)
         finish_work(w);
     else
         world_event(w, (struct elv_event){.kind = ELV_EV_TICK});
@@ -578,8 +592,9 @@ void world_until(struct client_world *w, bool (*done)(const struct client_world 
 void world_run(struct client_world *w, elv_time_us how_long)
 {
     const elv_time_us end = w->now + how_long;
-    for (uint32_t i = 0; w->now < end && world_step(w); i++)
+    for (uint32_t i = 0; next_at(w) <= end && world_step(w); i++)
         assert_in_range(i, 0, 1000000);
+    w->now = end;
 }
 
 void world_notify(struct client_world *w)

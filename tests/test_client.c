@@ -308,7 +308,7 @@ static void the_update_is_the_same_bytes_over_any_network(void **state)
         digest_through(networks[i], got);
         assert_memory_equal(got, want, sizeof want);
     }
-    for (nth = 3; nth <= 19; nth += 2) {
+    for (nth = 5; nth <= 21; nth += 2) { /* not so that a chunk meets the same fate for ever */
         digest_through(every_nth_lost, got);
         assert_memory_equal(got, want, sizeof want);
     }
@@ -366,7 +366,7 @@ static void a_silent_server_gets_new_associations_and_what_it_has_is_not_sent_ag
         assert_true(world_step(&w));
     assert_in_range(w.now - since, 1900 * MS, 2600 * MS);
     world_run(&w, 300 * SEC);
-    assert_in_range(w.n_relinks, 7, 10); /* 2, 4, 8 ... 60 s, up to a quarter more */
+    assert_in_range(w.n_relinks, 7, 14); /* after 2, 4, 8 ... 60 s, more or less */
     assert_int_equal(w.client.phase, ELV_CLIENT_UPLOADING);
     const uint32_t puts = w.server.n_chunk_puts;
     w.server.silent = false;
@@ -477,13 +477,14 @@ static void a_newer_assignment_cancels_training_and_is_done_instead(void **state
     world_run(&w, 2 * SEC);
     server_offer(&w.server, 2, 1);
     w.work_us = 300 * MS;
+    const elv_time_us since = w.now;
     world_until(&w, decided);
     assert_int_equal(w.n_cancels, 1);
     assert_int_equal(w.trainer.n_aborted, 1);
     assert_int_equal(w.client.stats.cancelled, 1);
     assert_int_equal(w.client.stats.superseded, 1);
     check_update(1, 102, 0.3f / 127);
-    assert_true(w.now < 10 * SEC); /* it did not wait for the old training */
+    assert_true(w.now - since < 4 * SEC); /* it did not wait for the old training */
 }
 
 static bool loading(const struct client_world *x) { return x->client.phase == ELV_CLIENT_LOADING; }
@@ -825,24 +826,16 @@ static void a_stranger_is_told_three_times_and_then_ends(void **state)
 static void another_run_is_read_about_joined_and_trained_for(void **state)
 {
     (void)state;
-    world_start(&w);
-    world_until(&w, decided);
-    const struct fake_server before = w.server;
+    static struct fake_server other;
     world_init(&w, "dense 16 relu, dense 10", ELV_CODEC_F32, ELV_CODEC_Q8);
-    const struct fake_server after = w.server;
-    (void)before;
-    world_start(&w); /* leaks nothing: the first block is still `mem` of the first client */
-    world_free(&w);
+    other = w.server;
+    other.manifest.run[0] = 99;
+    server_encode_manifest(&other);
 
     world_init(&w, layers, ELV_CODEC_Q8, ELV_CODEC_Q8);
     world_start(&w);
     world_until(&w, decided);
-    w.server = after;
-    w.server.manifest.run[0] = 99;
-    server_encode_manifest(&w.server);
-    world_until(&w, decided);
-    w.server.n_decided = 0;
-    server_offer(&w.server, 1, 0); /* numbers start anew */
+    w.server = other; /* its assignments are numbered from 1 again */
     world_until(&w, decided);
     check_update(0, 101, 0);
     assert_int_equal(w.client.stats.joins, 2);
