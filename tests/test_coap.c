@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "coap_world.h"
+#include "ports/mbedtls/certify.h"
 
 static const char key_a[] = "0123456789abcdef";
 static const char key_b[] = "fedcba9876543210";
@@ -740,6 +741,124 @@ static void several_addresses_are_served_at_once(void **state)
     }
 }
 
+struct certs {
+    struct elv_pem ca, ca_key, server, server_key, device, device_key;
+    struct elv_coap_cert at_server, at_device;
+};
+
+static struct elv_bytes pem(const struct elv_pem *p)
+{
+    return (struct elv_bytes){(const uint8_t *)p->text, p->len};
+}
+
+static void make_certs(struct certs *c, const char *server, const char *device)
+{
+    const struct elv_text name = {"fleet", 5};
+    assert_int_equal(elv_certify_authority(name, 30, &c->ca, &c->ca_key), ELV_OK);
+    const struct elv_certified authority = {pem(&c->ca), pem(&c->ca_key)};
+    const struct elv_certify_order host = {{server, strlen(server)}, true, 30};
+    const struct elv_certify_order who = {{device, strlen(device)}, false, 30};
+    assert_int_equal(elv_certify_issue(&authority, &host, &c->server, &c->server_key), ELV_OK);
+    assert_int_equal(elv_certify_issue(&authority, &who, &c->device, &c->device_key), ELV_OK);
+    c->at_server = (struct elv_coap_cert){pem(&c->ca), pem(&c->server), pem(&c->server_key)};
+    c->at_device = (struct elv_coap_cert){pem(&c->ca), pem(&c->device), pem(&c->device_key)};
+}
+
+static struct world_client *with_cert(struct world *w, const struct elv_coap_cert *cert,
+                                      const char *server)
+{
+    return world_open_client(w, (struct elv_coap_client_cfg){.cert = cert, .server_name = server},
+                             NULL, NULL);
+}
+
+static void a_certificate_proves_a_client_as_a_key_does(void **state)
+{
+    static const uint8_t body[1024];
+    static struct certs certs;
+    struct world *w = *state;
+    make_certs(&certs, "server.example", "dev-2");
+    world_open_server(w, (struct elv_coap_server_cfg){.cert = &certs.at_server});
+    struct world_client *c = with_cert(w, &certs.at_device, "server.example");
+    world_send(c, 1, put_chunk(1, 1, body, sizeof body), true);
+    assert_true(world_answered(w, c, 1, PATIENCE_MS));
+    assert_int_equal(c->answer[1].code, ELV_CODE_CHANGED);
+    assert_int_equal(w->peer, 2);
+    struct world_client *by_key = open_client(w, "dev-1", key_a);
+    world_send(by_key, 1, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    assert_true(world_answered(w, by_key, 1, PATIENCE_MS));
+    assert_int_equal(w->peer, 1);
+    assert_int_equal(w->key[0].used, 1);
+    assert_int_equal(w->key[1].used, 1);
+    elv_coap_server_drop(w->server, 2);
+    world_pass(w, 50);
+    assert_int_equal(elv_coap_client_status(c->coap)->link, ELV_COAP_LINK_CLOSED);
+    assert_int_equal(elv_coap_client_status(by_key->coap)->link, ELV_COAP_LINK_UP);
+}
+
+static void a_certificate_for_nobody_in_the_table_gets_nothing(void **state)
+{
+    static struct certs certs;
+    struct world *w = *state;
+    make_certs(&certs, "localhost", "dev-9");
+    world_open_server(w, (struct elv_coap_server_cfg){.cert = &certs.at_server});
+    struct world_client *c = with_cert(w, &certs.at_device, "localhost");
+    world_send(c, 1, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    assert_true(world_answered(w, c, 1, PATIENCE_MS));
+    assert_int_equal(c->answer[1].code, ELV_CODE(4, 1));
+    world_pass(w, 50);
+    assert_int_equal(elv_coap_client_status(c->coap)->link, ELV_COAP_LINK_CLOSED);
+    assert_int_equal(elv_coap_server_stats(w->server)->refused_unknown, 1);
+    assert_int_equal(w->requests, 0);
+}
+
+static void a_server_with_another_name_or_authority_is_not_trusted(void **state)
+{
+    static struct certs certs, foreign;
+    struct world *w = *state;
+    make_certs(&certs, "server.example", "dev-1");
+    make_certs(&foreign, "server.example", "dev-1");
+    world_open_server(w, (struct elv_coap_server_cfg){.cert = &certs.at_server});
+    const struct elv_coap_cert distrusts = {pem(&foreign.ca), pem(&certs.device),
+                                            pem(&certs.device_key)};
+    const struct elv_coap_cert unknown = {pem(&certs.ca), pem(&foreign.device),
+                                          pem(&foreign.device_key)};
+    const struct {
+        const struct elv_coap_cert *cert;
+        const char *server;
+        enum elv_coap_link link;
+    } rows[] = {
+        {&certs.at_device, "other.example", ELV_COAP_LINK_DISTRUSTED},
+        {&distrusts, "server.example", ELV_COAP_LINK_DISTRUSTED},
+        {&unknown, "server.example", ELV_COAP_LINK_REFUSED}, /* by the server */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct world_client *c = with_cert(w, rows[i].cert, rows[i].server);
+        world_send(c, 1, (struct elv_request){.op = ELV_OP_TICKET}, true);
+        assert_true(world_unanswered(w, c, 1, PATIENCE_MS));
+        assert_int_equal(elv_coap_client_status(c->coap)->link, rows[i].link);
+    }
+    assert_int_equal(w->requests, 0);
+    assert_int_equal(elv_coap_server_stats(w->server)->sessions, 0);
+}
+
+static void a_key_that_is_not_the_certificates_is_refused_when_opening(void **state)
+{
+    static struct certs certs;
+    struct world *w = *state;
+    struct elv_coap_problem problem;
+    struct elv_coap_client *client;
+    make_certs(&certs, "localhost", "dev-1");
+    const struct elv_coap_cert mixed = {pem(&certs.ca), pem(&certs.device), pem(&certs.server_key)};
+    const struct elv_coap_client_cfg cfg = {.server = "localhost",
+                                            .job = {"demo", 4},
+                                            .sink = {w, nothing},
+                                            .cert = &mixed,
+                                            .server_name = "localhost"};
+    assert_int_equal(elv_coap_client_open(&cfg, &client, &problem), ELV_ERR_AUTH);
+    assert_non_null(strstr(problem.text, "not the certificate's"));
+    world_open_server(w, (struct elv_coap_server_cfg){0}); /* for the teardown */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -768,6 +887,10 @@ int main(void)
         TEST(nothing_is_in_the_clear_unless_allowed),
         TEST(a_wrong_configuration_is_refused_with_a_sentence),
         TEST(several_addresses_are_served_at_once),
+        TEST(a_certificate_proves_a_client_as_a_key_does),
+        TEST(a_certificate_for_nobody_in_the_table_gets_nothing),
+        TEST(a_server_with_another_name_or_authority_is_not_trusted),
+        TEST(a_key_that_is_not_the_certificates_is_refused_when_opening),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
