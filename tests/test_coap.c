@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/test_coap.c - CoAP over DTLS on loopback sockets. */
 #define _GNU_SOURCE /* mallinfo2 */
+#include <arpa/inet.h>
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -556,7 +559,7 @@ static void two_hundred_chunks_in_flight_survive_a_bad_network(void **state)
     assert_true(relay_stats(w->relay)->lost[0] > 0 && relay_stats(w->relay)->lost[1] > 0);
 }
 
-static void confirmable_requests_get_through_a_third_of_loss(void **state)
+static void confirmable_requests_and_later_replies_get_through_loss(void **state)
 {
     struct world *w = *state;
     w->later = true;
@@ -567,7 +570,7 @@ static void confirmable_requests_get_through_a_third_of_loss(void **state)
     for (uint32_t id = 1; id <= 6; id++)
         world_send(c, id, (struct elv_request){.op = ELV_OP_COMMIT, .assignment = id}, true);
     world_pass(w, 100);
-    relay_set_loss(w->relay, 330000);
+    relay_set_loss(w->relay, 100000);
     for (uint32_t id = 7; id <= 20; id++)
         world_send(c, id, (struct elv_request){.op = ELV_OP_COMMIT, .assignment = id}, true);
     for (int i = 0; i < 200 && c->answered < 20; i++) {
@@ -741,6 +744,95 @@ static void several_addresses_are_served_at_once(void **state)
     }
 }
 
+/* The newest, or the first, datagram of a client that begins with `type`. */
+struct capture {
+    uint8_t type;
+    bool first;
+    size_t len;
+    uint8_t bytes[2048];
+};
+
+static void keep_record(void *ctx, bool from_client, const uint8_t *at, size_t len)
+{
+    struct capture *c = ctx;
+    if (!from_client || len > sizeof c->bytes || at[0] != c->type || (c->first && c->len != 0))
+        return;
+    memcpy(c->bytes, at, len);
+    c->len = len;
+}
+
+/* Sends from an address of its own; returns the socket. */
+static int send_from_elsewhere(const struct world *w, const uint8_t *at, size_t len)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET};
+    to.sin_port = htons(elv_coap_server_info(w->server)->port[0]);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(sendto(fd, at, len, 0, (struct sockaddr *)&to, sizeof to), len);
+    return fd;
+}
+
+static bool one_is_kept(const void *ctx) { return ((const struct world *)ctx)->n_kept == 1; }
+
+static void a_forged_or_replayed_record_moves_no_client(void **state)
+{
+    static struct capture last;
+    struct world *w = *state;
+    last = (struct capture){.type = 25}; /* records with a Connection ID */
+    world_open_server(w, (struct elv_coap_server_cfg){0});
+    world_open_relay(w, (struct relay_cfg){.tap = keep_record, .tap_ctx = &last});
+    struct world_client *c = open_client(w, "dev-1", key_a);
+    for (uint32_t id = 1; id <= 2; id++) {
+        w->later = true;
+        world_send(c, id, (struct elv_request){.op = ELV_OP_COMMIT, .assignment = 1}, true);
+        assert_true(world_run(w, one_is_kept, w, PATIENCE_MS));
+        assert_true(last.len > 30);
+        if (id == 2)
+            last.bytes[last.len - 1] ^= 1;
+        const int fd = send_from_elsewhere(w, last.bytes, last.len);
+        world_pass(w, 20);
+        world_answer_kept(w);
+        assert_true(world_answered(w, c, id, 500)); /* sooner than a repetition would help */
+        assert_int_equal(recv(fd, last.bytes, sizeof last.bytes, MSG_DONTWAIT), -1);
+        close(fd);
+    }
+}
+
+static void a_flood_of_hellos_keeps_nobody_out(void **state)
+{
+    enum { FLOOD = 300 };
+    static struct capture hello;
+    static int fd[FLOOD];
+    struct world *w = *state;
+    hello = (struct capture){.type = 22, .first = true}; /* without a cookie */
+    world_open_server(w, (struct elv_coap_server_cfg){.half_open_max = 16});
+    world_open_relay(w, (struct relay_cfg){.tap = keep_record, .tap_ctx = &hello});
+    open_client(w, "dev-2", key_b);
+    for (int i = 0; i < 100 && hello.len == 0; i++)
+        world_pass(w, 1);
+    assert_true(hello.len > 50);
+    for (int i = 0; i < FLOOD; i++) {
+        fd[i] = send_from_elsewhere(w, hello.bytes, hello.len);
+        if (i % 50 == 0)
+            world_pass(w, 1);
+    }
+    world_pass(w, 20);
+    struct world_client *c = open_client(w, "dev-1", key_a);
+    world_send(c, 1, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    assert_true(world_answered(w, c, 1, 5000));
+    /* What an unproven address is sent is no more than it has sent. */
+    size_t got = 0;
+    uint8_t bytes[2048];
+    for (int i = 0; i < FLOOD; i++) {
+        ssize_t n;
+        while ((n = recv(fd[i], bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+            got += (size_t)n;
+        close(fd[i]);
+    }
+    assert_true(got <= FLOOD * hello.len);
+}
+
 struct certs {
     struct elv_pem ca, ca_key, server, server_key, device, device_key;
     struct elv_coap_cert at_server, at_device;
@@ -880,13 +972,15 @@ int main(void)
         TEST(a_change_of_address_costs_no_handshake),
         TEST(only_dtls_records_are_on_the_wire),
         TEST(two_hundred_chunks_in_flight_survive_a_bad_network),
-        TEST(confirmable_requests_get_through_a_third_of_loss),
+        TEST(confirmable_requests_and_later_replies_get_through_loss),
         TEST(requests_that_are_lost_leave_nothing_behind),
         TEST(the_session_unused_longest_makes_room),
         TEST(one_client_cannot_take_all_sessions),
         TEST(nothing_is_in_the_clear_unless_allowed),
         TEST(a_wrong_configuration_is_refused_with_a_sentence),
         TEST(several_addresses_are_served_at_once),
+        TEST(a_forged_or_replayed_record_moves_no_client),
+        TEST(a_flood_of_hellos_keeps_nobody_out),
         TEST(a_certificate_proves_a_client_as_a_key_does),
         TEST(a_certificate_for_nobody_in_the_table_gets_nothing),
         TEST(a_server_with_another_name_or_authority_is_not_trusted),
