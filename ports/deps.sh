@@ -15,6 +15,7 @@
 # A second run with the same script, patches and settings does nothing. Environment:
 #     DEPS_CACHE       where downloads are kept and looked for (default PREFIX/.build/dl)
 #     DEPS_CMAKE_ARGS  more arguments for both builds, such as a toolchain file (split at blanks)
+#     DEPS_UNPATCHED=1 go on where Debian's security patches cannot be had
 #     DEPS_VERBOSE=1   show the builds instead of writing logs
 #
 # Needs: a C compiler, cmake, ninja, patch, tar, bzip2, xz, and for a first download apt with
@@ -76,10 +77,11 @@ apt_setup() {
     : >"$APT_STATE/failed"
     keyring=/usr/share/keyrings/debian-archive-keyring.gpg
     command -v apt-get >/dev/null && [ -r "$keyring" ] || return 1
+    # shellcheck disable=SC1091 # not part of this tree
     codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-    mirror=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Created-By: Packages' |
-        awk -v c="$codename" '$1 == c { print $2; exit }')
-    [ -n "$mirror" ] || { say "apt knows no archive; run apt-get update first"; return 1; }
+    mirror=$(apt-get update --print-uris 2>/dev/null |
+        sed -n "s|^'\\(.*/\\)dists/$codename/InRelease'.*|\\1|p" | head -n 1)
+    [ -n "$mirror" ] || { say "apt knows no archive for '$codename'"; return 1; }
     for suite in trixie sid; do
         printf 'Types: deb-src\nURIs: %s\nSuites: %s\nComponents: main\nSigned-By: %s\n\n' \
             "$mirror" "$suite" "$keyring"
@@ -90,7 +92,10 @@ Dir::Etc::preferences "/dev/null"; Dir::Etc::preferencesparts "$APT_STATE/prefs"
 Dir::State "$APT_STATE/state"; Dir::State::status "/var/lib/dpkg/status";
 Dir::Cache "$APT_STATE/cache"; APT::Sandbox::User "root";
 Acquire::Languages "none"; Acquire::Retries "3"; Acquire::http::Timeout "30";
+Acquire::Check-Valid-Until "false";
 C
+    # (A mirror that lags shows an expired index of sid. That cannot bring in an older archive than
+    # the ones accepted above, and trixie, where the patches come from, never expires.)
     APT_CONFIG=$APT_STATE/apt.conf apt-get update -qq >"$WORK/apt.log" 2>&1 ||
         { say "apt-get update failed, see $WORK/apt.log"; return 1; }
     mv "$APT_STATE/failed" "$APT_STATE/ready"
@@ -125,6 +130,7 @@ get() { # source, wanted versions, accepted table
             fi
             continue
         fi
+        # shellcheck disable=SC2086 # the fields of the row
         set -- "$1" "$2" "$3" $row
         if get_one "$1" "$4" "$5" "$6" "$7"; then
             got_version=$version
@@ -314,8 +320,9 @@ build() { # name, source tree, cmake arguments...
     tree=$2
     shift 2
     rm -rf "$WORK/$name-build"
+    # libcoap compiles in the commit of the repository it finds itself in, which would be this one.
     # shellcheck disable=SC2086 # the extra arguments are a list
-    logged "$WORK/$name.log" cmake -S "$tree" -B "$WORK/$name-build" -G Ninja \
+    GIT_DIR=/dev/null logged "$WORK/$name.log" cmake -S "$tree" -B "$WORK/$name-build" -G Ninja \
         -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$PREFIX" -DCMAKE_INSTALL_LIBDIR=lib \
         -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_PREFIX_PATH="$PREFIX" \
         -DBUILD_SHARED_LIBS=OFF ${DEPS_CMAKE_ARGS:-} "$@"
@@ -406,7 +413,8 @@ main() {
     rm -f "$PREFIX/.stamp"
     rm -rf "$APT_STATE" # ask the archive again
     build_all
-    rm -rf "$WORK/mbedtls" "$WORK/mbedtls-build" "$WORK/libcoap-build" "$WORK/debian" "$APT_STATE"
+    rm -rf "$WORK/mbedtls" "$WORK/libcoap" "$WORK"/*-build "$WORK/debian" "$WORK/one.patch" \
+        "$APT_STATE"
     echo "$wanted" >"$PREFIX/.stamp"
     echo "deps: libcoap $libcoap_version, Mbed TLS $mbedtls_version in $PREFIX"
 }

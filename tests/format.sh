@@ -9,9 +9,10 @@ cd "$(dirname "$0")/.."
 
 for tool in clang-format-14 clang-format; do
     if command -v "$tool" >/dev/null && "$tool" --version | grep -q 'version 14\.'; then
-        find common kernels client server ports tests examples \
-            \( -name '*.c' -o -name '*.h' -o -name '*.cpp' \) -type f 2>/dev/null |
-            xargs "$tool" --dry-run --Werror
+        # shellcheck disable=SC2046 # a list
+        find $(ls -d common kernels client server ports tests examples 2>/dev/null) \
+            \( -name '*.c' -o -name '*.h' -o -name '*.cpp' \) -type f \
+            -exec "$tool" --dry-run --Werror {} +
         exit
     fi
 done

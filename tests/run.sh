@@ -85,7 +85,8 @@ fuzz_seconds=$((120 / (targets + 1)))
 [ "$fuzz_seconds" -ge 2 ] || fuzz_seconds=2
 fuzz_seconds=${ELV_FUZZ_SECONDS:-$fuzz_seconds}
 
-for name in ${*:-dev clang asan tsan fuzz}; do
+[ $# -gt 0 ] || set -- dev clang asan tsan fuzz
+for name in "$@"; do
     case $name in
     dev) stage dev ;;
     clang) stage clang -LE 'tree|slow|fuzz' ;;
