@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -833,6 +834,58 @@ static void a_flood_of_hellos_keeps_nobody_out(void **state)
     assert_true(got <= FLOOD * hello.len);
 }
 
+static bool four_sent(const void *ctx)
+{
+    return relay_stats(((const struct world *)ctx)->relay)->datagrams[0] >= 4;
+}
+
+static void the_first_timer_of_a_handshake_can_be_chosen(void **state)
+{
+    struct world *w = *state;
+    struct elv_coap_problem problem;
+    struct elv_coap_client *probe;
+    const struct elv_coap_client_cfg quick = {.dtls_timer_ms = 50};
+    const struct elv_coap_client_cfg slow = {.dtls_timer_ms = 30000};
+    struct elv_coap_client_cfg any = {.server = "localhost",
+                                      .job = {"demo", 4},
+                                      .sink = {w, nothing},
+                                      .identity = {"dev-1", 5},
+                                      .psk = {(const uint8_t *)key_a, 16},
+                                      .dtls_timer_ms = 2000};
+    world_open_server(w, (struct elv_coap_server_cfg){0});
+    if (elv_coap_client_open(&any, &probe, &problem) == ELV_ERR_UNSUPPORTED)
+        skip();
+    elv_coap_client_close(probe);
+    world_open_relay(w, (struct relay_cfg){.loss_ppm = 1000000});
+    world_open_client(w, quick, "dev-1", key_a);
+    assert_true(world_run(w, four_sent, w, PATIENCE_MS));
+    elv_coap_client_close(w->client[0]->coap);
+    free(w->client[0]);
+    w->client[0] = NULL;
+    world_open_client(w, slow, "dev-1", key_a);
+    world_pass(w, 300);
+    assert_int_equal(relay_stats(w->relay)->datagrams[0], 5);
+}
+
+static bool is_silent(const void *ctx)
+{
+    const struct world_client *c = ctx;
+    return elv_coap_client_status(c->coap)->link == ELV_COAP_LINK_SILENT;
+}
+
+static void a_server_that_says_nothing_is_not_taken_for_one_that_refuses(void **state)
+{
+    struct world *w = *state;
+    world_open_server(w, (struct elv_coap_server_cfg){0});
+    world_open_relay(w, (struct relay_cfg){.loss_ppm = 1000000});
+    struct world_client *c =
+        world_open_client(w, (struct elv_coap_client_cfg){.retries = 1}, "dev-1", key_a);
+    world_send(c, 1, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    assert_true(world_run(w, is_silent, c, PATIENCE_MS));
+    assert_int_equal(c->unanswered, 1);
+    assert_int_equal(elv_coap_client_status(c->coap)->refused_in_row, 0);
+}
+
 struct certs {
     struct elv_pem ca, ca_key, server, server_key, device, device_key;
     struct elv_coap_cert at_server, at_device;
@@ -981,6 +1034,8 @@ int main(void)
         TEST(several_addresses_are_served_at_once),
         TEST(a_forged_or_replayed_record_moves_no_client),
         TEST(a_flood_of_hellos_keeps_nobody_out),
+        TEST(the_first_timer_of_a_handshake_can_be_chosen),
+        TEST(a_server_that_says_nothing_is_not_taken_for_one_that_refuses),
         TEST(a_certificate_proves_a_client_as_a_key_does),
         TEST(a_certificate_for_nobody_in_the_table_gets_nothing),
         TEST(a_server_with_another_name_or_authority_is_not_trusted),
