@@ -130,8 +130,8 @@ size_t elv_partition_mem(const struct elv_partition_cfg *cfg)
 
 static struct elv_rng stream(const struct elv_partition_cfg *cfg, uint32_t what)
 {
-    return elv_rng_of((struct elv_rng_key){
-        .seed = cfg->seed, .round = what, .purpose = ELV_RNG_PARTITION});
+    return elv_rng_of(
+        (struct elv_rng_key){.seed = cfg->seed, .round = what, .purpose = ELV_RNG_PARTITION});
 }
 
 /* `order` by class, each class in the order of the examples: a counting sort. */
@@ -262,8 +262,7 @@ static void deal(const struct elv_partition_cfg *cfg, struct scratch *s, uint32_
         uint32_t at = 0;
         for (uint32_t k = 0; k < cfg->n_clients; k++) {
             before += (double)s->share[k];
-            const uint32_t end =
-                k + 1 == cfg->n_clients ? n : (uint32_t)(before / sum * (double)n);
+            const uint32_t end = k + 1 == cfg->n_clients ? n : (uint32_t)(before / sum * (double)n);
             for (uint32_t i = at; owner != NULL && i < end; i++)
                 owner[s->order[s->starts[c] + i]] = k;
             s->sizes[k] += end - at;
@@ -301,8 +300,8 @@ static void mend(const struct elv_partition_cfg *cfg, struct scratch *s, uint32_
         const uint32_t rich = largest(s->sizes, cfg->n_clients);
         if (s->sizes[poor] >= ELV_PARTITION_MIN)
             return;
-        for (uint32_t i = 0; i < cfg->n && s->sizes[poor] < ELV_PARTITION_MIN &&
-                             s->sizes[rich] > ELV_PARTITION_MIN;
+        for (uint32_t i = 0;
+             i < cfg->n && s->sizes[poor] < ELV_PARTITION_MIN && s->sizes[rich] > ELV_PARTITION_MIN;
              i++) {
             if (owner[s->order[i]] != rich)
                 continue;
@@ -385,8 +384,8 @@ uint32_t elv_partition_holdout(uint64_t seed, uint32_t client, float share, uint
         return n;
     if (n_held >= n)
         n_held = n - 1;
-    struct elv_rng r = elv_rng_of((struct elv_rng_key){
-        .seed = seed, .client = client, .purpose = ELV_RNG_HOLDOUT});
+    struct elv_rng r = elv_rng_of(
+        (struct elv_rng_key){.seed = seed, .client = client, .purpose = ELV_RNG_HOLDOUT});
     elv_rng_shuffle(&r, index, n);
     return n - n_held;
 }

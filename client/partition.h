@@ -74,9 +74,9 @@ enum elv_err elv_partition_owners(const struct elv_partition_cfg *cfg, uint32_t 
  * room for all of them: n in the worst case. May be NULL: only counts. */
 uint32_t elv_partition_take(const uint32_t *owner, uint32_t n, uint32_t client, uint32_t *index);
 
-/* Reorders index [n] at random so that a `share` of it, rounded, but not all, lies at the end: those
- * are kept for evaluation. Returns how many come before. `client` is whatever names it: a place, or
- * a client number. */
+/* Reorders index [n] at random so that a `share` of it, rounded, but not all, lies at the end:
+ * those are kept for evaluation. Returns how many come before. `client` is whatever names it: a
+ * place, or a client number. */
 uint32_t elv_partition_holdout(uint64_t seed, uint32_t client, float share, uint32_t *index,
                                uint32_t n);
 
