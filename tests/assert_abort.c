@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/assert_abort.c - a failed assertion ends the test program, and says where. */
+#include "common/assert.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+_Noreturn void elv_assert_failed(const char *what, const char *file, int line)
+{
+    fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, what);
+    abort();
+}
