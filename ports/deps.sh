@@ -92,7 +92,10 @@ Dir::Etc::preferences "/dev/null"; Dir::Etc::preferencesparts "$APT_STATE/prefs"
 Dir::State "$APT_STATE/state"; Dir::State::status "/var/lib/dpkg/status";
 Dir::Cache "$APT_STATE/cache"; APT::Sandbox::User "root";
 Acquire::Languages "none"; Acquire::Retries "3"; Acquire::http::Timeout "30";
+Acquire::Check-Valid-Until "false";
 C
+    # (A mirror that lags shows an expired index of sid. That cannot bring in an older archive than
+    # the ones accepted above, and trixie, where the patches come from, never expires.)
     APT_CONFIG=$APT_STATE/apt.conf apt-get update -qq >"$WORK/apt.log" 2>&1 ||
         { say "apt-get update failed, see $WORK/apt.log"; return 1; }
     mv "$APT_STATE/failed" "$APT_STATE/ready"
@@ -317,8 +320,9 @@ build() { # name, source tree, cmake arguments...
     tree=$2
     shift 2
     rm -rf "$WORK/$name-build"
+    # libcoap compiles in the commit of the repository it finds itself in, which would be this one.
     # shellcheck disable=SC2086 # the extra arguments are a list
-    logged "$WORK/$name.log" cmake -S "$tree" -B "$WORK/$name-build" -G Ninja \
+    GIT_DIR=/dev/null logged "$WORK/$name.log" cmake -S "$tree" -B "$WORK/$name-build" -G Ninja \
         -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$PREFIX" -DCMAKE_INSTALL_LIBDIR=lib \
         -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_PREFIX_PATH="$PREFIX" \
         -DBUILD_SHARED_LIBS=OFF ${DEPS_CMAKE_ARGS:-} "$@"
