@@ -14,8 +14,14 @@
 extern "C" {
 #endif
 
+struct elv_manifest;
+
 struct elv_feed {
     void *self;
+
+    /* Called before all else and again when a run changes: from now on scale and choose examples as
+     * the manifest says (scale, mean, std, partition, holdout). NULL: nothing depends on it. */
+    enum elv_err (*prepare)(void *self, const struct elv_manifest *manifest);
 
     /* Examples at hand; stays the same between a training's begin and its end. */
     uint32_t (*count)(void *self);

@@ -36,16 +36,34 @@ struct elv_train_result {
     uint32_t steps;
     double loss_sum; /* over `seen`, each before the step it took part in */
     uint32_t n_user;
-    double user[ELV_USER_SUMS_MAX];
-    struct elv_eval_sums eval; /* of an evaluation; all 0 after a training */
+    struct elv_user_sum user[ELV_USER_SUMS_MAX]; /* names live as long as the trainer */
+    struct elv_eval_sums eval;                   /* of an evaluation; all 0 after a training */
 };
 
 struct elv_trainer {
     void *self;
 
+    /* The first three may be NULL in a trainer that was made for one run beforehand. */
+
+    /* Bytes `prepare` must be given for a run that trains in batches up to `batch`, exactly. 0:
+     * more than this machine can address. */
+    size_t (*mem)(void *self, const struct elv_manifest *manifest, const struct elv_model *model,
+                  uint32_t batch);
+
+    /* Makes ready for a run, before anything is started; again when the run changes. `mem`, aligned
+     * to 64, and `model` are the trainer's until then; the manifest is borrowed for the call.
+     * ELV_ERR_SPACE: not even batches of one fit. ELV_ERR_MISMATCH: the local examples are not what
+     * the model reads. Else the feed's error. */
+    enum elv_err (*prepare)(void *self, const struct elv_manifest *manifest,
+                            const struct elv_model *model, void *mem, size_t len);
+
+    /* Local examples to train on; known once prepared. */
+    uint32_t (*samples)(const void *self);
+
     /* Starts training `weights` in place: the model's flat vector, local layers included, borrowed
-     * until the work ends. ELV_ERR_MISSING: no examples. ELV_ERR_RANGE: more than the trainer was
-     * made for, or a number that is not finite. ELV_ERR_UNSUPPORTED: a wish it cannot fulfil. On
+     * until the work ends. ELV_ERR_MISSING: no examples. ELV_ERR_SPACE: the batch does not fit the
+     * memory. ELV_ERR_RANGE: more than the trainer was made for, or a number that is not finite.
+     * ELV_ERR_UNSUPPORTED: a wish it cannot fulfil. On
      * any error nothing has started. */
     enum elv_err (*begin)(void *self, const struct elv_task *task, float *weights);
 
