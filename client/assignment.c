@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/assignment.h"
+#include "client/assignment_internal.h"
 
 #include <float.h>
 
-#include "client/session.h"
+#include "client/session_internal.h"
 #include "common/assert.h"
 
 enum { FETCHES_MAX = 3 }; /* by steps, in full, and in full once more */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/client.h"
 
-#include "client/assignment.h"
-#include "client/session.h"
+#include "client/assignment_internal.h"
+#include "client/session_internal.h"
 #include "common/assert.h"
 
 /* Beyond a chunk's SEND and two FORGETs: END, CANCEL, COMPUTE, RELINK twice, a control request, and
@@ -16,6 +16,8 @@ static struct elv_client_cfg with_defaults(const struct elv_client_cfg *cfg)
         full.burst = ELV_CLIENT_BURST;
     if (full.duty == 0)
         full.duty = 100;
+    if (full.software.len == 0)
+        full.software = (struct elv_text){"elver", 5};
     return full;
 }
 
@@ -49,8 +51,9 @@ enum elv_err elv_client_init(struct elv_client *c, const struct elv_client_cfg *
 {
     const struct elv_client_cfg full = with_defaults(cfg);
     const struct elv_trainer *t = &full.trainer;
-    if (full.burst > ELV_WINDOW_MAX || full.duty > 100 || t->begin == NULL || t->run == NULL ||
-        t->evaluate == NULL || t->result == NULL || t->abort == NULL)
+    if (full.burst > ELV_WINDOW_MAX || full.duty > 100 || full.software.len > ELV_NAME_MAX ||
+        t->begin == NULL || t->run == NULL || t->evaluate == NULL || t->result == NULL ||
+        t->abort == NULL)
         return ELV_ERR_ARG;
     *c = (struct elv_client){.cfg = full, .mem = mem, .mem_len = len, .work = {.duty = full.duty}};
     c->fixed = elv_arena_of(mem, len);

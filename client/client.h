@@ -33,15 +33,15 @@ extern "C" {
 struct elv_client_cfg {
     struct elv_trainer trainer;        /* its `self` is borrowed */
     const struct elv_squeeze *squeeze; /* borrowed; NULL: no deflate, deflated chunks are refused */
-    struct elv_text software;          /* borrowed; told when joining, e.g. "elver/0.1.0" */
-    uint64_t boot;                     /* random, another one at each start of the process */
-    uint64_t jitter_seed;              /* of every random delay */
-    uint32_t speed;                    /* measured samples per second; 0: unknown */
-    uint32_t burst;                    /* chunks sent per step, 1 to 32; 0: ELV_CLIENT_BURST */
-    uint32_t duty;                     /* percent of the time to work, 1 to 100; 0: 100 */
-    bool observe;                      /* have ticket changes told instead of asking for them */
-    bool leave_on_stop;                /* tell the server when stopping, so that it forgets */
-    bool once;                         /* end with code 0 after one accepted training */
+    struct elv_text software; /* borrowed; told when joining, e.g. "elver/0.1.0"; up to 64 bytes */
+    uint64_t boot;            /* random, another one at each start of the process */
+    uint64_t jitter_seed;     /* of every random delay */
+    uint32_t speed;           /* measured samples per second; 0: unknown */
+    uint32_t burst;           /* chunks sent per step, 1 to 32; 0: ELV_CLIENT_BURST */
+    uint32_t duty;            /* percent of the time to work, 1 to 100; 0: 100 */
+    bool observe;             /* have ticket changes told instead of asking for them */
+    bool leave_on_stop;       /* tell the server when stopping, so that it forgets */
+    bool once;                /* end with code 0 after one accepted training */
 };
 
 enum elv_client_phase {

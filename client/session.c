@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/session.h"
+#include "client/session_internal.h"
 
 #include <string.h>
 
-#include "client/assignment.h"
+#include "client/assignment_internal.h"
 #include "common/assert.h"
 
 enum {
@@ -496,6 +496,15 @@ static elv_time_us due(const struct elv_client *c, enum elv_op op)
     return op == ELV_OP_TICKET && c->poll_us > retry ? c->poll_us : retry;
 }
 
+/* What the trainer counted may be nonsense; then that is what is told. */
+static enum elv_err encode_commit(struct elv_client *c, size_t *len)
+{
+    if (elv_commit_encode(&c->commit, c->memory.message, ELV_MSG_MAX, len) == ELV_OK)
+        return ELV_OK;
+    elv_assignment_give_up(c, ELV_STATUS_FAILED, ELV_REASON_TRAINER);
+    return elv_commit_encode(&c->commit, c->memory.message, ELV_MSG_MAX, len);
+}
+
 static void ask(struct elv_client *c, struct elv_actions *out, enum elv_op op)
 {
     struct elv_request r = {.op = op};
@@ -505,7 +514,7 @@ static void ask(struct elv_client *c, struct elv_actions *out, enum elv_op op)
         err = encode_join(c, &len);
     if (op == ELV_OP_COMMIT) {
         r.assignment = c->ticket.assignment;
-        err = elv_commit_encode(&c->commit, c->memory.message, ELV_MSG_MAX, &len);
+        err = encode_commit(c, &len);
     }
     ELV_ASSERT(err == ELV_OK);
     r.observe = op == ELV_OP_TICKET && c->cfg.observe;

@@ -18,7 +18,7 @@
 #include "ports/libcoap/server.h"
 #include "relay.h"
 
-enum { CLIENTS_MAX = 64, WARM_US = 300000, RUN_US = 2000000 };
+enum { CLIENTS_MAX = 64, IDLE_MAX = 2000, WARM_US = 300000, RUN_US = 2000000 };
 
 static const uint8_t chunk[1024];
 static const char key[] = "0123456789abcdef";
@@ -46,7 +46,8 @@ static void serve(void *self, struct elv_event *ev)
 static enum elv_err find(void *self, struct elv_text identity, struct elv_coap_key *out)
 {
     (void)self;
-    *out = (struct elv_coap_key){(uint32_t)identity.at[0], {(const uint8_t *)key, sizeof key - 1}};
+    *out = (struct elv_coap_key){(uint32_t)strtoul(identity.at, NULL, 10) + 1,
+                                 {(const uint8_t *)key, sizeof key - 1}};
     return ELV_OK;
 }
 
@@ -117,6 +118,8 @@ static void on_answer(void *self, struct elv_event *ev)
     struct player *p = self;
     (void)ev;
     p->answered++;
+    if (p->window == 0)
+        return;
     p->in_flight--;
     p->heard = relay_now();
     while (p->in_flight < p->window)
@@ -161,6 +164,29 @@ static uint64_t total(const struct player *p, int n)
     return sum;
 }
 
+static struct elv_coap_client *open_client(struct player *p, uint16_t port, int number,
+                                           uint32_t window)
+{
+    char uri[64], identity[16];
+    struct elv_coap_problem problem;
+    struct elv_coap_client *coap;
+    snprintf(uri, sizeof uri, "coaps://127.0.0.1:%u", (unsigned)port);
+    const int len = snprintf(identity, sizeof identity, "%d", number);
+    const struct elv_coap_client_cfg cfg = {
+        .server = uri,
+        .job = {"bench", 5},
+        .identity = {identity, (size_t)len},
+        .psk = {(const uint8_t *)key, sizeof key - 1},
+        .sink = {p, on_answer},
+        .in_flight_max = 4 * window,
+    };
+    if (elv_coap_client_open(&cfg, &coap, &problem) != ELV_OK) {
+        fprintf(stderr, "bench_coap: %s\n", problem.text);
+        exit(1);
+    }
+    return coap;
+}
+
 /* Microseconds of processor time used by `pid`, from its clock. */
 static double cpu_us(pid_t pid)
 {
@@ -175,24 +201,9 @@ static void measure(pid_t server, uint16_t port, const char *name, enum elv_op o
                     uint32_t window)
 {
     static struct player p[CLIENTS_MAX];
-    char uri[64];
-    snprintf(uri, sizeof uri, "coaps://127.0.0.1:%u", (unsigned)port);
     memset(p, 0, sizeof p);
     for (int i = 0; i < n; i++) {
-        char identity[2] = {(char)('a' + i % 26), '\0'};
-        struct elv_coap_problem problem;
-        const struct elv_coap_client_cfg cfg = {
-            .server = uri,
-            .job = {"bench", 5},
-            .identity = {identity, 1},
-            .psk = {(const uint8_t *)key, sizeof key - 1},
-            .sink = {&p[i], on_answer},
-            .in_flight_max = 4 * window,
-        };
-        if (elv_coap_client_open(&cfg, &p[i].coap, &problem) != ELV_OK) {
-            fprintf(stderr, "bench_coap: %s\n", problem.text);
-            exit(1);
-        }
+        p[i].coap = open_client(&p[i], port, i, window);
         p[i].net = elv_coap_client_net(p[i].coap);
         p[i].source = elv_coap_client_source(p[i].coap);
         p[i].op = op;
@@ -214,6 +225,52 @@ static void measure(pid_t server, uint16_t port, const char *name, enum elv_op o
         elv_coap_client_close(p[i].coap);
 }
 
+/* Resident memory of `pid` in KiB. */
+static long resident_kib(pid_t pid)
+{
+    char path[64];
+    long pages = 0;
+    snprintf(path, sizeof path, "/proc/%ld/statm", (long)pid);
+    FILE *f = fopen(path, "r");
+    if (f == NULL)
+        return 0;
+    if (fscanf(f, "%*d %ld", &pages) != 1)
+        pages = 0;
+    fclose(f);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* Sessions that do nothing: what opening and keeping them costs. */
+static void idle(pid_t server, uint16_t port, int n)
+{
+    static struct player p[IDLE_MAX];
+    const long before = resident_kib(server);
+    const double cpu = cpu_us(server);
+    const int64_t start = relay_now();
+    for (int first = 0; first < n; first += CLIENTS_MAX) {
+        const int m = n - first < CLIENTS_MAX ? n - first : CLIENTS_MAX;
+        struct player *some = &p[first];
+        for (int i = 0; i < m; i++) {
+            some[i].coap = open_client(&some[i], port, 1000 + first + i, 1);
+            some[i].net = elv_coap_client_net(some[i].coap);
+            some[i].source = elv_coap_client_source(some[i].coap);
+            const struct elv_action a = {
+                .kind = ELV_DO_SEND, .id = 1, .reliable = true, .request.op = ELV_OP_TICKET};
+            some[i].net.act(some[i].net.self, &a);
+        }
+        while (total(some, m) < (uint64_t)m) {
+            for (int i = 0; i < m; i++)
+                some[i].source.ready(some[i].source.self);
+        }
+    }
+    const double us = (double)(relay_now() - start);
+    printf("bench coap sessions=%d opened_per_s=%.0f server_us_per_session=%.0f "
+           "server_kib_per_session=%.1f\n",
+           n, n / us * 1e6, (cpu_us(server) - cpu) / n,
+           (double)(resident_kib(server) - before) / n);
+    fflush(stdout);
+}
+
 int main(void)
 {
     int fd[2];
@@ -229,6 +286,9 @@ int main(void)
     measure(server, port, "get", ELV_OP_MODEL_CHUNK, 8, 16);
     measure(server, port, "put", ELV_OP_UPDATE_CHUNK, 1, 32);
     measure(server, port, "put", ELV_OP_UPDATE_CHUNK, 8, 16);
+    idle(server, port, IDLE_MAX);
+    measure(server, port, "get+idle", ELV_OP_MODEL_CHUNK, 8, 16);
+    measure(server, port, "put+idle", ELV_OP_UPDATE_CHUNK, 8, 16);
     kill(server, SIGTERM);
     int status = 0;
     waitpid(server, &status, 0);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client/assignment.h - one assignment from ticket to decision, as parts of client.c see it.
+/* client/assignment_internal.h - one assignment from ticket to decision, as parts of client.c see
+ * it.
  *
  * fetch -> load -> evaluate? -> train -> encode -> upload -> commit. Whatever goes wrong on the way
  * ends in a commit that says so; a newer ticket, or a refusal that says nobody waits for it any
  * more, drops it at any point. */
-#ifndef ELV_CLIENT_ASSIGNMENT_H
-#define ELV_CLIENT_ASSIGNMENT_H
+#ifndef ELV_CLIENT_ASSIGNMENT_INTERNAL_H
+#define ELV_CLIENT_ASSIGNMENT_INTERNAL_H
 
 #include "client.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client/session.h - the client's standing with the server, as parts of client.c see it: manifest,
- * joining, tickets, commits, leaving, and what to do when it says no or nothing. */
-#ifndef ELV_CLIENT_SESSION_H
-#define ELV_CLIENT_SESSION_H
+/* client/session_internal.h - the client's standing with the server, as parts of client.c see it:
+ * manifest, joining, tickets, commits, leaving, and what to do when it says no or nothing. */
+#ifndef ELV_CLIENT_SESSION_INTERNAL_H
+#define ELV_CLIENT_SESSION_INTERNAL_H
 
 #include "client.h"
 
