@@ -93,6 +93,7 @@ void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_de
 /* Answers them once the decision just made is durable. */
 void elv_core_await(struct elv_server *s, uint32_t row, const uint32_t *requests, uint32_t n);
 void elv_core_verified(struct elv_server *s, struct elv_actions *out);
+void elv_core_cut_losses(struct elv_server *s);
 void elv_core_save_again(struct elv_server *s, struct elv_actions *out);
 void elv_core_answer(struct elv_server *s, struct elv_actions *out);
 /* Gives the slot back; who waits for its decision is told `reason`. */
@@ -106,6 +107,7 @@ elv_time_us elv_core_opens_at(const struct elv_server *s);
 void elv_core_write_round(struct elv_server *s, struct elv_actions *out);
 void elv_core_round_stored(struct elv_server *s, bool ok);
 void elv_core_check_round(struct elv_server *s); /* deadline and policy */
+void elv_core_close_round(struct elv_server *s); /* with what counts so far */
 void elv_core_fail_round(struct elv_server *s);
 void elv_core_drop_round(struct elv_server *s, struct elv_actions *out);
 void elv_core_round_dropped(struct elv_server *s, bool ok);

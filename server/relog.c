@@ -100,7 +100,7 @@ void elv_core_log_stored(struct elv_server *s, bool ok, struct elv_actions *out)
     if (s->round.state != ELV_ROUND_OPEN)
         return;
     if (!ok || elv_log_len(&s->disk, s->round.seq, &len) != ELV_OK) {
-        s->retry_at = s->now + ELV_SECOND;
+        elv_core_cut_losses(s); /* this log will take nothing more */
         return;
     }
     s->uploads.log_len = len;

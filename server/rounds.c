@@ -169,7 +169,7 @@ void elv_core_round_stored(struct elv_server *s, bool ok)
     s->round.not_before = s->now + ELV_SECOND;
 }
 
-static void begin_closing(struct elv_server *s)
+void elv_core_close_round(struct elv_server *s)
 {
     struct elv_round *r = &s->round;
     r->state = ELV_ROUND_CLOSING;
@@ -204,7 +204,7 @@ void elv_core_check_round(struct elv_server *s)
     const bool quorum = view.n_got >= s->sync_cfg.quorum;
     const bool late = s->now >= s->round.deadline;
     if (quorum && (late || sync->should_commit(s->sync_state, &s->sync_cfg, &view, s->now)))
-        begin_closing(s);
+        elv_core_close_round(s);
     else if (!quorum && (late || view.n_waiting == 0))
         elv_core_fail_round(s);
 }

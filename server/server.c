@@ -94,7 +94,7 @@ static void lay_out(struct elv_server *s, struct elv_arena *a)
     elv_broadcast_layout(&s->cast, a, job, s->policies.rule->state_per_param);
     if (job->model.n_params != n)
         s->flat = elv_arena_take(a, job->model.n_params, sizeof *s->flat);
-    elv_unpack_layout(&s->unpack, a, coords_max);
+    s->unpack.coords_max = coords_max;
     elv_verify_layout(&s->verify, a, coords_max);
     elv_fold_layout(&s->fold, a, coords_max);
     s->refold.items = elv_arena_take(a, l->clients_max, sizeof *s->refold.items);

@@ -84,6 +84,8 @@ static void on_stored(struct elv_server *s, const struct elv_event *ev, struct e
         elv_note_add(&s->notes, ELV_NOTE_STORE_FAILED, s->now)->value = (uint64_t)-ev->err;
     }
     elv_answers_stored(&s->answers, ev->id, ok);
+    if (!ok && s->round.state == ELV_ROUND_OPENING) /* blocks written so far may be lost with it */
+        elv_core_round_stored(s, false);
     if (ev->id == s->first_store) {
         s->first_store = 0;
         s->fresh = !ok;
