@@ -331,18 +331,28 @@ static elv_time_us watch_deadline(const void *self)
 
 /* Building it all. */
 
+/* Files that a credential names without a leading slash lie beside it. */
+static void beside(const char *credential, const char *name, char path[2 * ELV_CREDENTIAL_PATH_MAX])
+{
+    const char *slash = strrchr(credential, '/');
+    const int folder = name[0] == '/' || slash == NULL ? 0 : (int)(slash - credential) + 1;
+    snprintf(path, (size_t)2 * ELV_CREDENTIAL_PATH_MAX, "%.*s%s", folder, credential, name);
+}
+
 static int load_pem(struct program *p, struct elv_coap_cert *cert)
 {
     const struct elv_credential *c = &p->credential;
-    const char *paths[] = {c->ca, c->certificate, c->private_key};
+    const char *names[] = {c->ca, c->certificate, c->private_key};
     struct elv_bytes *into[] = {&cert->ca, &cert->cert, &cert->key};
     for (uint32_t i = 0; i < 3; i++) {
+        char path[2 * ELV_CREDENTIAL_PATH_MAX];
         size_t len;
+        beside(p->credential_path, names[i], path);
         const enum elv_err err = i == 2
                                      ? elv_posix_load_private(paths[i], PEM_MAX, &p->pem[i], &len)
                                      : elv_posix_load(paths[i], PEM_MAX, &p->pem[i], &len);
         if (err != ELV_OK) {
-            complain(paths[i], err == ELV_ERR_IO ? strerror(errno) : elv_err_text(err));
+            complain(path, err == ELV_ERR_IO ? strerror(errno) : elv_err_text(err));
             return EXIT_USAGE;
         }
         *into[i] = (struct elv_bytes){p->pem[i], len};

@@ -19,7 +19,8 @@
 #include "ports/posix/keys.h"
 #include "ports/posix/random.h"
 
-enum { EXIT_USAGE = 2, KEY_LEN = 32, NAMES_MAX = 1000000, CSV_MAX = 64 << 20 };
+enum { EXIT_USAGE = 2, KEY_LEN = 32, NAMES_MAX = 1000000, CSV_MAX = 64 << 20, PEM_MAX = 65536 };
+enum { DEVICE_DAYS = 3650, AUTHORITY_DAYS = 7300 };
 
 static const char usage_text[] =
     "elver-key COMMAND --keys TABLE [OPTION]...\n"
@@ -170,14 +171,28 @@ static int save_credential(const struct options *o, const struct elv_key *key,
     return complain(path, err == ELV_ERR_IO ? strerror(errno) : elv_err_text(err));
 }
 
-static int write_pem(const char *dir, const char *name, const char *suffix, const char *text,
-                     char path[ELV_CREDENTIAL_PATH_MAX])
+static struct elv_text text_of(const char *zero_terminated)
 {
-    const int len = snprintf(path, ELV_CREDENTIAL_PATH_MAX, "%s/%s%s", dir, name, suffix);
-    if (len < 0 || (size_t)len >= ELV_CREDENTIAL_PATH_MAX)
+    return (struct elv_text){zero_terminated, strlen(zero_terminated)};
+}
+
+static struct elv_bytes bytes_of(const char *zero_terminated)
+{
+    return (struct elv_bytes){(const uint8_t *)zero_terminated, strlen(zero_terminated)};
+}
+
+/* `leaf` (may be NULL) becomes the name without the folder: what a credential says of files that
+ * lie beside it. */
+static int write_pem(const char *dir, const char *name, const char *suffix, const char *text,
+                     char leaf[ELV_CREDENTIAL_PATH_MAX])
+{
+    char path[ELV_CREDENTIAL_PATH_MAX];
+    const int len = snprintf(path, sizeof path, "%s/%s%s", dir, name, suffix);
+    if (len < 0 || (size_t)len >= sizeof path)
         return complain(dir, "the path is too long");
-    const struct elv_bytes bytes = {(const uint8_t *)text, strlen(text)};
-    if (elv_posix_save(path, bytes) == ELV_OK)
+    if (leaf != NULL)
+        snprintf(leaf, ELV_CREDENTIAL_PATH_MAX, "%s%s", name, suffix);
+    if (elv_posix_save(path, bytes_of(text)) == ELV_OK)
         return EXIT_SUCCESS;
     return complain(path, strerror(errno));
 }
@@ -191,19 +206,22 @@ static int load_authority(const char *dir, struct authority *ca)
     char path[ELV_CREDENTIAL_PATH_MAX];
     size_t len;
     snprintf(path, sizeof path, "%s/ca.pem", dir);
-    enum elv_err err = elv_posix_load(path, ELV_PEM_MAX, (uint8_t **)&ca->cert, &len);
+    enum elv_err err = elv_posix_load(path, PEM_MAX, (uint8_t **)&ca->cert, &len);
     if (err == ELV_OK) {
         snprintf(path, sizeof path, "%s/ca.key", dir);
-        err = elv_posix_load_private(path, ELV_PEM_MAX, (uint8_t **)&ca->key, &len);
+        err = elv_posix_load_private(path, PEM_MAX, (uint8_t **)&ca->key, &len);
     }
     return err == ELV_OK ? EXIT_SUCCESS : complain(path, elv_err_text(err));
 }
 
-static int issue(const struct options *o, const struct authority *ca, const char *name,
-                 enum elv_certify_use use, struct elv_credential *c)
+static int issue(const struct options *o, const struct authority *ca, const char *name, bool server,
+                 struct elv_credential *c)
 {
     static struct elv_pem cert, key;
-    const enum elv_err err = elv_certify_issue(ca->cert, ca->key, name, use, &cert, &key);
+    const struct elv_certified authority = {bytes_of(ca->cert), bytes_of(ca->key)};
+    const struct elv_certify_order order = {
+        .name = text_of(name), .server = server, .days = DEVICE_DAYS};
+    const enum elv_err err = elv_certify_issue(&authority, &order, &cert, &key);
     if (err != ELV_OK)
         return complain(name, elv_err_text(err));
     int status = write_pem(o->out, name, ".pem", cert.text, c->certificate);
@@ -247,7 +265,7 @@ static int make_one(const struct options *o, const struct authority *ca, const c
     snprintf(key->name, sizeof key->name, "%s", name);
     key->generation = 1;
     if (ca->cert != NULL) {
-        const int status = issue(o, ca, name, ELV_CERTIFY_DEVICE, &c);
+        const int status = issue(o, ca, name, false, &c);
         if (status != EXIT_SUCCESS)
             return status;
     } else {
@@ -452,16 +470,17 @@ static int make_authority(const struct options *o)
         return complain(path, "exists; an authority is not replaced");
     if (status != EXIT_SUCCESS)
         return status;
-    const enum elv_err err = elv_certify_authority("elver authority", &cert, &key);
+    const enum elv_err err =
+        elv_certify_authority(text_of("elver-authority"), AUTHORITY_DAYS, &cert, &key);
     if (err != ELV_OK)
         return complain("authority", elv_err_text(err));
     const struct authority ca = {cert.text, key.text};
     struct elv_credential unused = {0};
-    status = write_pem(o->out, "ca", ".key", key.text, path);
+    status = write_pem(o->out, "ca", ".key", key.text, NULL);
     if (status == EXIT_SUCCESS)
-        status = write_pem(o->out, "ca", ".pem", cert.text, path);
+        status = write_pem(o->out, "ca", ".pem", cert.text, NULL);
     if (status == EXIT_SUCCESS)
-        status = issue(o, &ca, o->server_name, ELV_CERTIFY_SERVER, &unused);
+        status = issue(o, &ca, o->server_name, true, &unused);
     elv_posix_wipe(&key, sizeof key);
     if (status == EXIT_SUCCESS)
         printf("made an authority and a certificate for %s in %s\n", o->server_name, o->out);
