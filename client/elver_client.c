@@ -15,6 +15,7 @@
 #include "client/builtin.h"
 #include "client/client.h"
 #include "client/partition.h"
+#include "common/arena.h"
 #include "elver/version.h"
 #include "ports/libcoap/client.h"
 #include "ports/posix/clock.h"
@@ -112,41 +113,68 @@ static int misuse(const char *why)
 
 /* Examples. */
 
-static enum elv_err split(struct examples *e, const struct elv_manifest *m)
+/* Who owns which example: as a file says, or drawn from the run's seed. */
+static enum elv_err find_owners(struct examples *e, const struct elv_manifest *m, uint32_t *owner,
+                                char why[ELV_DATASET_WHY_MAX])
 {
-    struct elv_partition_error why = {0};
+    const char *want = "";
+    struct elv_partition_cfg cfg = {.seed = m->seed,
+                                    .n_clients = e->of,
+                                    .n = e->data.n,
+                                    .n_classes = e->data.n_classes,
+                                    .labels = e->data.labels};
+    const struct elv_bytes text = {(const uint8_t *)m->partition.at, m->partition.len};
+    enum elv_err err = elv_partition_parse(&cfg.how, text, &want);
+    snprintf(why, ELV_DATASET_WHY_MAX, "%s", want);
+    if (err != ELV_OK)
+        return err;
+    if (cfg.how.kind == ELV_PARTITION_FILE) {
+        char path[ELV_TEXT_MAX];
+        snprintf(path, sizeof path, "%.*s", (int)cfg.how.path.len, (const char *)cfg.how.path.at);
+        return elv_dataset_load_owners(path, e->data.n, e->of, owner, why);
+    }
+    const size_t len = elv_partition_mem(&cfg);
+    void *mem = aligned_alloc(ELV_ARENA_ALIGN, len + ELV_ARENA_ALIGN - len % ELV_ARENA_ALIGN);
+    if (mem == NULL)
+        return ELV_ERR_MEMORY;
+    err = elv_partition_owners(&cfg, owner, mem, len);
+    free(mem);
+    snprintf(why, ELV_DATASET_WHY_MAX, "%s", elv_err_text(err));
+    return err;
+}
+
+static enum elv_err split(struct examples *e, const struct elv_manifest *m,
+                          char why[ELV_DATASET_WHY_MAX])
+{
     uint32_t n = e->data.n;
-    const struct elv_partition_cfg cfg = {.spec = m->partition,
-                                          .seed = m->seed,
-                                          .labels = e->data.labels,
-                                          .n = e->data.n,
-                                          .n_classes = e->data.n_classes,
-                                          .client = e->index,
-                                          .n_clients = e->of};
+    for (uint32_t i = 0; i < n; i++)
+        e->mine[i] = i;
     if (e->of > 0) {
-        const enum elv_err err = elv_partition(&cfg, e->mine, &n, &why);
+        uint32_t *owner = calloc(n, sizeof *owner);
+        const enum elv_err err = owner == NULL ? ELV_ERR_MEMORY : find_owners(e, m, owner, why);
+        if (err == ELV_OK)
+            n = elv_partition_take(owner, n, e->index, e->mine);
+        free(owner);
         if (err != ELV_OK)
             return err;
-    } else {
-        for (uint32_t i = 0; i < n; i++)
-            e->mine[i] = i;
     }
-    e->n_test = elv_partition_holdout(m->seed, e->index, m->holdout, e->mine, n);
-    e->n_train = n - e->n_test;
+    e->n_train = elv_partition_holdout(m->seed, e->index, m->holdout, e->mine, n);
+    e->n_test = n - e->n_train;
     return ELV_OK;
 }
 
 static enum elv_err prepare(void *self, const struct elv_manifest *m)
 {
     struct examples *e = self;
-    const enum elv_err err = split(e, m);
+    char why[ELV_DATASET_WHY_MAX] = "";
+    const enum elv_err err = split(e, m, why);
     struct elv_log_line l = elv_log_begin(e->log, err == ELV_OK ? ELV_LOG_INFO : ELV_LOG_ERROR,
                                           err == ELV_OK ? "examples_chosen" : "examples_refused");
     elv_log_u64(&l, "n_train", e->n_train);
     elv_log_u64(&l, "n_test", e->n_test);
     elv_log_bytes(&l, "partition", m->partition.at, m->partition.len);
     if (err != ELV_OK)
-        elv_log_text(&l, "reason", elv_err_text(err));
+        elv_log_text(&l, "reason", why);
     elv_log_end(&l);
     if (err != ELV_OK)
         return err;
@@ -154,11 +182,6 @@ static enum elv_err prepare(void *self, const struct elv_manifest *m)
     elv_dataset_feed_init(&e->test_feed, &e->data, e->mine + e->n_train, e->n_test, m->scale,
                           m->mean, m->std);
     return ELV_OK;
-}
-
-static enum elv_err train_prepare(void *self, const struct elv_manifest *m)
-{
-    return prepare(self, m);
 }
 
 static uint32_t train_count(void *self)
@@ -205,11 +228,8 @@ static int load_examples(struct program *p)
     e->mine = calloc(e->data.n, sizeof *e->mine);
     if (e->mine == NULL)
         return complain("--data", "out of memory");
-    e->train = (struct elv_feed){.self = e,
-                                 .prepare = train_prepare,
-                                 .count = train_count,
-                                 .shape = shape,
-                                 .get = train_get};
+    e->train = (struct elv_feed){
+        .self = e, .prepare = prepare, .count = train_count, .shape = shape, .get = train_get};
     e->test = (struct elv_feed){.self = e, .count = test_count, .shape = shape, .get = test_get};
     return EXIT_SUCCESS;
 }
@@ -348,9 +368,8 @@ static int load_pem(struct program *p, struct elv_coap_cert *cert)
         char path[2 * ELV_CREDENTIAL_PATH_MAX];
         size_t len;
         beside(p->credential_path, names[i], path);
-        const enum elv_err err = i == 2
-                                     ? elv_posix_load_private(paths[i], PEM_MAX, &p->pem[i], &len)
-                                     : elv_posix_load(paths[i], PEM_MAX, &p->pem[i], &len);
+        const enum elv_err err = i == 2 ? elv_posix_load_private(path, PEM_MAX, &p->pem[i], &len)
+                                        : elv_posix_load(path, PEM_MAX, &p->pem[i], &len);
         if (err != ELV_OK) {
             complain(path, err == ELV_ERR_IO ? strerror(errno) : elv_err_text(err));
             return EXIT_USAGE;
