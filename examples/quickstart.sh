@@ -104,7 +104,7 @@ trap 'exit 130' INT TERM
 start_client() { # NUMBER [OPTION...]; the process id is left in $!
     n=$1 && shift
     "$bin/client/elver-client" --server "coaps://127.0.0.1:$port" --job fashion \
-        --credential "$run/device-$n.cred" --index $((n - 1)) --of $clients "$@" \
+        --credential "$run/device-$n.cred" --data "idx $data" --index $((n - 1)) --of $clients "$@" \
         >>"$run/client-$n.log" 2>&1 &
 }
 

@@ -636,7 +636,7 @@ static void key_used(void *self, struct elv_text identity, uint32_t client)
     elv_keys_used(&p->keys, identity.at, identity.len);
 }
 
-static void revoke(void *ctx, uint32_t number)
+static void turn_out(void *ctx, uint32_t number)
 {
     struct program *p = ctx;
     elv_coap_server_drop(p->coap, number);
@@ -649,7 +649,7 @@ static void check_keys(struct program *p)
 {
     struct elv_key_error e = {0};
     bool changed = false;
-    const enum elv_err err = elv_keys_check(&p->keys, &changed, p, revoke, &e);
+    const enum elv_err err = elv_keys_check(&p->keys, &changed, p, turn_out, &e);
     if (err == ELV_OK && !changed)
         return;
     struct elv_log_line l = elv_log_begin(&p->log, err == ELV_OK ? ELV_LOG_INFO : ELV_LOG_ERROR,
