@@ -1,33 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdbool.h>
 #include <string.h>
 
 #include "kernels/simd_internal.h"
 
+typedef float f32x4 __attribute__((vector_size(16), aligned(1), may_alias));
+typedef int32_t i32x4 __attribute__((vector_size(16)));
+typedef uint8_t u8x4 __attribute__((vector_size(4), aligned(1), may_alias));
 typedef int32_t i32x8 __attribute__((vector_size(32)));
 typedef uint8_t u8x8 __attribute__((vector_size(8), aligned(1), may_alias));
 
-/* What a window has found so far, for eight windows side by side. */
-struct best {
+/* What a window has found so far, for several windows side by side. */
+struct best4 {
+    f32x4 value;
+    i32x4 from;
+};
+
+struct best8 {
     elv_f32x8 value;
     i32x8 from;
 };
 
-ELV_INLINE void challenge(struct best *b, elv_f32x8 v, int32_t place)
+ELV_INLINE void challenge4(struct best4 *b, f32x4 v, int32_t place)
+{
+    const i32x4 take = (v > b->value) | (v != v);
+    b->value = (f32x4)((take & (i32x4)v) | (~take & (i32x4)b->value));
+    b->from = (take & place) | (~take & b->from);
+}
+
+ELV_INLINE void challenge8(struct best8 *b, elv_f32x8 v, int32_t place)
 {
     const i32x8 take = (v > b->value) | (v != v);
     b->value = (elv_f32x8)((take & (i32x8)v) | (~take & (i32x8)b->value));
     b->from = (take & place) | (~take & b->from);
 }
 
-/* Eight windows of 2 x 2, two apart: sixteen values of each of two rows. */
+/* Four windows of 2 x 2, two apart: eight values of each of two rows. */
+ELV_INLINE void four_windows(const float *x, size_t w, float *y, uint8_t *from)
+{
+    const f32x4 a = *(const f32x4 *)x, b = *(const f32x4 *)(x + 4);
+    const f32x4 c = *(const f32x4 *)(x + w), d = *(const f32x4 *)(x + w + 4);
+    struct best4 best = {.value = __builtin_shufflevector(a, b, 0, 2, 4, 6)};
+    challenge4(&best, __builtin_shufflevector(a, b, 1, 3, 5, 7), 1);
+    challenge4(&best, __builtin_shufflevector(c, d, 0, 2, 4, 6), 2);
+    challenge4(&best, __builtin_shufflevector(c, d, 1, 3, 5, 7), 3);
+    *(f32x4 *)y = best.value;
+    *(u8x4 *)from = __builtin_convertvector(best.from, u8x4);
+}
+
+/* Eight of them. */
 ELV_INLINE void eight_windows(const float *x, size_t w, float *y, uint8_t *from)
 {
     const elv_f32x8 a = *(const elv_f32x8 *)x, b = *(const elv_f32x8 *)(x + 8);
     const elv_f32x8 c = *(const elv_f32x8 *)(x + w), d = *(const elv_f32x8 *)(x + w + 8);
-    struct best best = {.value = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)};
-    challenge(&best, __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15), 1);
-    challenge(&best, __builtin_shufflevector(c, d, 0, 2, 4, 6, 8, 10, 12, 14), 2);
-    challenge(&best, __builtin_shufflevector(c, d, 1, 3, 5, 7, 9, 11, 13, 15), 3);
+    struct best8 best = {.value = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)};
+    challenge8(&best, __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15), 1);
+    challenge8(&best, __builtin_shufflevector(c, d, 0, 2, 4, 6, 8, 10, 12, 14), 2);
+    challenge8(&best, __builtin_shufflevector(c, d, 1, 3, 5, 7, 9, 11, 13, 15), 3);
     *(elv_f32x8 *)y = best.value;
     *(u8x8 *)from = __builtin_convertvector(best.from, u8x8);
 }
@@ -60,17 +89,17 @@ static void one_window(const struct places *p, const float *x, float *y, uint8_t
     *from = (uint8_t)place;
 }
 
-static void pool_channel(const struct elv_layer *l, const struct places *p, const float *x,
-                         float *y, uint8_t *from)
+static void pool_row(const struct elv_layer *l, const struct places *p, const float *x, float *y,
+                     uint8_t *from)
 {
-    const size_t eights = p->n == 4 && l->stride == 2 ? l->out.w / 8 * 8 : 0;
-    for (size_t row = 0; row < l->out.h; row++, y += l->out.w, from += l->out.w) {
-        const float *first = x + row * l->stride * l->in.w;
-        for (size_t col = 0; col < eights; col += 8)
-            eight_windows(first + col * 2, l->in.w, y + col, from + col);
-        for (size_t col = eights; col < l->out.w; col++)
-            one_window(p, first + col * l->stride, y + col, from + col);
-    }
+    const bool pairs = p->n == 4 && l->stride == 2;
+    size_t col = 0;
+    for (; pairs && l->out.w - col >= 8; col += 8)
+        eight_windows(x + col * 2, l->in.w, y + col, from + col);
+    for (; pairs && l->out.w - col >= 4; col += 4)
+        four_windows(x + col * 2, l->in.w, y + col, from + col);
+    for (; col < l->out.w; col++)
+        one_window(p, x + col * l->stride, y + col, from + col);
 }
 
 void ELV_SIMD(pool_forward)(const struct elv_pool *a)
@@ -81,7 +110,9 @@ void ELV_SIMD(pool_forward)(const struct elv_pool *a)
     for (uint32_t k = 0; k < a->of.n; k++) {
         const size_t first = (size_t)k * a->of.rows_cap * l->in.c;
         for (size_t i = first; i < first + (size_t)a->of.rows[k] * l->in.c; i++)
-            pool_channel(l, &p, a->x + i * in, a->y + i * out, a->from + i * out);
+            for (size_t row = 0; row < l->out.h; row++)
+                pool_row(l, &p, a->x + i * in + row * l->stride * l->in.w,
+                         a->y + i * out + row * l->out.w, a->from + i * out + row * l->out.w);
     }
 }
 

@@ -7,7 +7,7 @@
 #ifndef ELV_KERNELS_SIMD_INTERNAL_H
 #define ELV_KERNELS_SIMD_INTERNAL_H
 
-#include "kernels/ops_internal.h"
+#include "ops_internal.h"
 
 #define ELV_SIMD_JOIN_(op, name) elv_##op##_##name
 #define ELV_SIMD_JOIN(op, name) ELV_SIMD_JOIN_(op, name)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server/core.h - what the files of the state machine call in each other; nobody else includes it.
  *
- *     server.c    memory, the step, the deadline
+ *     server.c    memory and start
+ *     step.c      the step and the deadline
  *     emit.c      actions and their bytes
  *     serve.c     requests about the job, the client and the model
  *     receive.c   chunks and commits coming in
@@ -10,10 +11,12 @@
  *     publish.c   versions, evaluation, the end of the job
  *     lanes.c     which work runs next, and what its end means
  *     restore.c   the state a disk holds
+ *     relog.c     the open round's upload log, read again
  */
 #ifndef ELV_SERVER_CORE_H
 #define ELV_SERVER_CORE_H
 
+#include "admit.h"
 #include "server.h"
 
 #define ELV_SECOND ((elv_time_us)1000000)
@@ -23,7 +26,7 @@
 #define ELV_NOTIFY_PER_STEP 32u
 #define ELV_BLOCKS_PER_STEP 4u
 #define ELV_TEXT_CAP 131072u /* bodies of one step's actions */
-#define ELV_MODEL_HEAD_CAP 8192u
+#define ELV_MODEL_HEAD_CAP 16384u
 
 /* emit.c */
 uint32_t elv_core_id(struct elv_server *s);
@@ -73,6 +76,12 @@ void elv_core_commit(struct elv_server *s, const struct elv_event *ev, struct el
 /* Forgets what is staged, in the log too. */
 void elv_core_discard(struct elv_server *s, struct elv_upload *up, enum elv_reason reason,
                       struct elv_actions *out);
+/* A record without a chunk: who reads the log later forgets what the client, or with 0 everybody,
+ * had staged before it. */
+void elv_core_append_mark(struct elv_server *s, uint32_t client, uint32_t assignment,
+                          struct elv_actions *out);
+uint32_t elv_core_bound(const struct elv_server *s, uint8_t codec); /* chunks; 0: not the job's */
+struct elv_chunk_rules elv_core_chunk_rules(const struct elv_server *s, const struct elv_row *row);
 /* May `assignment` still be worked on? NONE: it is the row's own, in the open round, undecided. */
 enum elv_reason elv_core_assignment(const struct elv_server *s, const struct elv_row *row,
                                     uint32_t assignment);
@@ -84,6 +93,7 @@ void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_de
 /* Answers them once the decision just made is durable. */
 void elv_core_await(struct elv_server *s, uint32_t row, const uint32_t *requests, uint32_t n);
 void elv_core_verified(struct elv_server *s, struct elv_actions *out);
+void elv_core_cut_losses(struct elv_server *s);
 void elv_core_save_again(struct elv_server *s, struct elv_actions *out);
 void elv_core_answer(struct elv_server *s, struct elv_actions *out);
 /* Gives the slot back; who waits for its decision is told `reason`. */
@@ -97,6 +107,7 @@ elv_time_us elv_core_opens_at(const struct elv_server *s);
 void elv_core_write_round(struct elv_server *s, struct elv_actions *out);
 void elv_core_round_stored(struct elv_server *s, bool ok);
 void elv_core_check_round(struct elv_server *s); /* deadline and policy */
+void elv_core_close_round(struct elv_server *s); /* with what counts so far */
 void elv_core_fail_round(struct elv_server *s);
 void elv_core_drop_round(struct elv_server *s, struct elv_actions *out);
 void elv_core_round_dropped(struct elv_server *s, bool ok);
@@ -114,7 +125,7 @@ void elv_core_version_stored(struct elv_server *s, bool ok);
 void elv_core_evaluated(struct elv_server *s, enum elv_err err, struct elv_actions *out);
 bool elv_core_is_finished(const struct elv_server *s); /* no further round is wanted */
 void elv_core_finish(struct elv_server *s, struct elv_actions *out);
-void elv_core_over_stored(struct elv_server *s, bool ok, struct elv_actions *out);
+void elv_core_over_stored(struct elv_server *s, bool ok);
 void elv_core_set_rate(struct elv_server *s); /* learning rate of head.version */
 bool elv_core_eval_is_due(const struct elv_server *s, uint32_t version);
 
@@ -123,8 +134,12 @@ void elv_core_schedule(struct elv_server *s, struct elv_actions *out);
 void elv_core_computed(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out);
 enum elv_err elv_core_run(struct elv_server *s, const struct elv_compute *work, uint32_t budget);
 
-/* restore.c */
+/* restore.c, relog.c */
 enum elv_err elv_core_restore(struct elv_server *s, bool *found);
-void elv_core_log_stored(struct elv_server *s, struct elv_actions *out);
+/* Bitmaps and quotas come back from the open round's log. */
+enum elv_err elv_core_replay_log(struct elv_server *s);
+/* Appends went wrong: where does the log end? Asks for a STORE to come first, then measures. */
+void elv_core_heal_log(struct elv_server *s, struct elv_actions *out);
+void elv_core_log_stored(struct elv_server *s, bool ok, struct elv_actions *out);
 
 #endif

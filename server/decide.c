@@ -2,7 +2,7 @@
 #include "common/assert.h"
 #include "server/core.h"
 
-enum { STORAGE_RETRY_MS = 2000 };
+enum { STORAGE_RETRY_MS = 2000, RETRIES_MAX = 3 };
 
 struct elv_sync_round elv_core_view(const struct elv_server *s)
 {
@@ -170,8 +170,7 @@ static struct elv_rec_decision decision_of(const struct elv_server *s, const str
     };
 }
 
-static void judge(struct elv_server *s, const struct elv_verify_item *item,
-                  struct elv_actions *out)
+static void judge(struct elv_server *s, const struct elv_verify_item *item, struct elv_actions *out)
 {
     struct elv_upload *up = item->up;
     struct elv_row *row = &s->roster.rows[up->row];
@@ -211,6 +210,43 @@ void elv_core_verified(struct elv_server *s, struct elv_actions *out)
     }
 }
 
+static void undo(struct elv_server *s, struct elv_row *row)
+{
+    const struct elv_rec_decision *d = &row->last;
+    struct elv_round *r = &s->round;
+    if (d->decision == ELV_REFUSED) {
+        r->n_refused--;
+    } else if (d->status == ELV_STATUS_DONE) {
+        r->n_got--;
+        r->weight_sum -= d->weight;
+        r->seen -= d->seen;
+        r->loss_sum -= d->loss_sum;
+        s->stats.updates_used--;
+        s->must_refold = true;
+    } else {
+        r->n_declined--;
+    }
+    r->n_soft--;
+    s->n_unsaved--;
+    row->last = (struct elv_rec_decision){0};
+    row->last_failed = false;
+}
+
+/* The store takes no more decisions, perhaps because it lost bytes of this round's log. Nobody was
+ * told of them, so they are taken back; with what is durable the round ends. */
+void elv_core_cut_losses(struct elv_server *s)
+{
+    for (uint32_t i = 0; i < s->round.n_asked; i++) {
+        struct elv_row *row = &s->roster.rows[s->round.asked[i].row];
+        if (row->last_failed && row->last.seq == s->round.seq)
+            undo(s, row);
+    }
+    if (s->round.n_got < s->sync_cfg.quorum)
+        elv_core_fail_round(s);
+    else if (s->round.state == ELV_ROUND_OPEN)
+        elv_core_close_round(s);
+}
+
 /* What could not be stored is in force all the same, but acknowledged to nobody: it is stored again
  * until it is durable, and no version closes before. */
 void elv_core_save_again(struct elv_server *s, struct elv_actions *out)
@@ -219,6 +255,12 @@ void elv_core_save_again(struct elv_server *s, struct elv_actions *out)
     uint32_t saved = 0;
     if (s->n_unsaved == 0 || s->now < s->retry_at)
         return;
+    if (++s->n_retries > RETRIES_MAX &&
+        (s->round.state == ELV_ROUND_OPEN || s->round.state == ELV_ROUND_CLOSING)) {
+        s->n_retries = 0;
+        elv_core_cut_losses(s);
+        return;
+    }
     for (uint32_t i = 0; i < s->roster.n && saved < ELV_ANSWERS_PER_STEP; i++) {
         struct elv_row *row = &s->roster.rows[i];
         if (!row->last_failed || elv_answers_room(&s->answers) == 0)
@@ -236,8 +278,8 @@ static void answer_join(struct elv_server *s, const struct elv_answer *a, struct
 {
     struct elv_row *row = &s->roster.rows[a->row];
     if (a->state == ELV_ANSWER_FAILED || row->gone) {
-        elv_core_refuse(s, out, a->request,
-                        row->gone ? ELV_REASON_REVOKED : ELV_REASON_STORAGE, STORAGE_RETRY_MS);
+        elv_core_refuse(s, out, a->request, row->gone ? ELV_REASON_REVOKED : ELV_REASON_STORAGE,
+                        STORAGE_RETRY_MS);
         return;
     }
     struct elv_joined joined = a->joined;
@@ -283,9 +325,11 @@ static void settle_decision(struct elv_server *s, const struct elv_answer *a)
     if (row->last_failed) {
         s->n_unsaved++;
         s->retry_at = s->now + ELV_SECOND;
-    } else if (row->last.seq == s->round.seq) {
-        s->round.n_soft--;
+        return;
     }
+    s->n_retries = 0;
+    if (row->last.seq == s->round.seq)
+        s->round.n_soft--;
 }
 
 static void answer_decision(struct elv_server *s, const struct elv_answer *a,

@@ -104,19 +104,17 @@ void elv_core_store(struct elv_server *s, struct elv_actions *out, const struct 
 void elv_core_put(struct elv_server *s, struct elv_actions *out, enum elv_table table,
                   uint64_t number, const uint8_t *at, size_t len)
 {
-    elv_core_store(s, out,
-                   &(struct elv_store_op){.kind = ELV_STORE_PUT,
-                                          .table = table,
-                                          .number = number,
-                                          .bytes = {at, len}});
+    elv_core_store(
+        s, out,
+        &(struct elv_store_op){
+            .kind = ELV_STORE_PUT, .table = table, .number = number, .bytes = {at, len}});
 }
 
 void elv_core_erase(struct elv_server *s, struct elv_actions *out, enum elv_table table,
                     uint64_t number)
 {
     elv_core_store(
-        s, out,
-        &(struct elv_store_op){.kind = ELV_STORE_ERASE, .table = table, .number = number});
+        s, out, &(struct elv_store_op){.kind = ELV_STORE_ERASE, .table = table, .number = number});
 }
 
 void elv_core_put_head(struct elv_server *s, struct elv_actions *out,

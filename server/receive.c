@@ -30,7 +30,7 @@ enum elv_reason elv_core_assignment(const struct elv_server *s, const struct elv
     return offer->assignment == 0 ? ELV_REASON_ROUND_CLOSED : ELV_REASON_UNKNOWN_ASSIGNMENT;
 }
 
-static uint32_t bound_of(const struct elv_server *s, uint8_t codec)
+uint32_t elv_core_bound(const struct elv_server *s, uint8_t codec)
 {
     for (uint32_t i = 0; i < s->job->n_up; i++) {
         if (s->job->up[i].id != codec)
@@ -61,16 +61,20 @@ static void append(struct elv_server *s, const struct elv_log_record *r, struct 
     elv_core_text_used(s, len);
     s->uploads.log_len += len;
     elv_core_store(s, out,
-                   &(struct elv_store_op){.kind = ELV_STORE_APPEND,
-                                          .number = s->round.seq,
-                                          .bytes = {at, len}});
+                   &(struct elv_store_op){
+                       .kind = ELV_STORE_APPEND, .number = s->round.seq, .bytes = {at, len}});
 }
 
-/* A record without a chunk: whoever reads the log later forgets what came before it. */
+void elv_core_append_mark(struct elv_server *s, uint32_t client, uint32_t assignment,
+                          struct elv_actions *out)
+{
+    append(s, &(struct elv_log_record){.client = client, .assignment = assignment}, out);
+}
+
 void elv_core_discard(struct elv_server *s, struct elv_upload *up, enum elv_reason reason,
                       struct elv_actions *out)
 {
-    append(s, &(struct elv_log_record){.client = up->client, .assignment = up->assignment}, out);
+    elv_core_append_mark(s, up->client, up->assignment, out);
     elv_core_drop_upload(s, up, reason, out);
 }
 
@@ -79,7 +83,7 @@ static struct elv_upload *slot_of(struct elv_server *s, uint32_t row, struct elv
     struct elv_row *r = &s->roster.rows[row];
     if (r->upload != ELV_ROW_NONE)
         return &s->uploads.at[r->upload];
-    const uint32_t bound = bound_of(s, r->codec);
+    const uint32_t bound = elv_core_bound(s, r->codec);
     const uint32_t assignment = r->offer.assignment;
     struct elv_upload *up =
         elv_upload_take(&s->uploads, row, r->client, assignment, r->codec, bound);
@@ -125,16 +129,15 @@ static void keep_chunk(struct elv_server *s, const struct elv_event *ev, struct 
     }
     const enum elv_reason reason = check_quota(s, row, up);
     if (reason != ELV_REASON_NONE) {
-        elv_core_refuse(s, out, ev->id, reason,
-                        reason == ELV_REASON_FULL ? QUOTA_RETRY_MS : 0);
+        elv_core_refuse(s, out, ev->id, reason, reason == ELV_REASON_FULL ? QUOTA_RETRY_MS : 0);
         return;
     }
     elv_upload_note(up, c, s->uploads.log_len, body.len);
     row->log_bytes += body.len + ELV_LOG_HEAD_LEN;
-    append(s,
-           &(struct elv_log_record){
-               .client = up->client, .assignment = up->assignment, .chunk = body},
-           out);
+    append(
+        s,
+        &(struct elv_log_record){.client = up->client, .assignment = up->assignment, .chunk = body},
+        out);
     send_progress(s, ev, up, out);
 }
 
@@ -151,6 +154,17 @@ static enum elv_reason admit_nonce(struct elv_upload *up, uint64_t nonce)
     return ELV_REASON_NONE;
 }
 
+struct elv_chunk_rules elv_core_chunk_rules(const struct elv_server *s, const struct elv_row *row)
+{
+    return (struct elv_chunk_rules){
+        .codec = row->codec,
+        .bound = elv_core_bound(s, row->codec),
+        .n_params = s->job->model.n_shared,
+        .coords_max = s->unpack.coords_max,
+        .inflates = s->unpack.squeeze != NULL,
+    };
+}
+
 static enum elv_reason admit(struct elv_server *s, const struct elv_event *ev, uint32_t row,
                              struct elv_chunk *c)
 {
@@ -162,13 +176,7 @@ static enum elv_reason admit(struct elv_server *s, const struct elv_event *ev, u
         return reason;
     if (elv_chunk_decode(ev->request.body, c) != ELV_OK)
         return ELV_REASON_MALFORMED;
-    const struct elv_chunk_rules rules = {
-        .codec = r->codec,
-        .bound = bound_of(s, r->codec),
-        .n_params = s->job->model.n_shared,
-        .coords_max = s->unpack.coords_max,
-        .inflates = s->unpack.squeeze != NULL,
-    };
+    const struct elv_chunk_rules rules = elv_core_chunk_rules(s, r);
     return elv_admit_chunk(&rules, c, ev->request.chunk);
 }
 
@@ -285,7 +293,7 @@ static void take_commit(struct elv_server *s, const struct elv_event *ev, uint32
 {
     const struct elv_row *r = &s->roster.rows[row];
     struct elv_upload *up = r->upload != ELV_ROW_NONE ? &s->uploads.at[r->upload] : NULL;
-    if (commit->n_chunks > bound_of(s, r->codec)) {
+    if (commit->n_chunks > elv_core_bound(s, r->codec)) {
         decide_now(s, ev, row, commit, ELV_REFUSED, ELV_REASON_WRONG_SHAPE, out);
         return;
     }

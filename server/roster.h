@@ -32,11 +32,11 @@ struct elv_row {
     uint32_t speed, samples;
     uint8_t codec;
     struct elv_offer offer;
-    struct elv_rec_decision last; /* assignment 0: none yet */
+    struct elv_rec_decision last;   /* assignment 0: none yet */
     bool last_durable, last_failed; /* neither: its STORE is under way */
-    uint32_t upload;    /* slot, or ELV_ROW_NONE */
-    uint32_t log_seq;   /* which round's log `log_bytes` counts */
-    uint64_t log_bytes; /* what its chunks take there */
+    uint32_t upload;                /* slot, or ELV_ROW_NONE */
+    uint32_t log_seq;               /* which round's log `log_bytes` counts */
+    uint64_t log_bytes;             /* what its chunks take there */
 };
 
 struct elv_roster {

@@ -17,8 +17,7 @@ static uint32_t clients_needed(const struct elv_server *s)
 bool elv_core_may_open(const struct elv_server *s)
 {
     return s->round.state == ELV_ROUND_NONE && !s->fresh && !s->head.over && !s->stopping &&
-           !elv_core_is_finished(s) && s->lane.id == 0 &&
-           s->roster.n_joined >= clients_needed(s);
+           !elv_core_is_finished(s) && s->lane.id == 0 && s->roster.n_joined >= clients_needed(s);
 }
 
 elv_time_us elv_core_opens_at(const struct elv_server *s)
@@ -123,8 +122,7 @@ void elv_core_notify(struct elv_server *s, struct elv_actions *out)
     uint32_t told = 0;
     if (s->n_to_notify == 0 || s->now < s->notify_at)
         return;
-    for (uint32_t i = 0; i < s->roster.n && told < ELV_NOTIFY_PER_STEP && s->n_to_notify > 0;
-         i++) {
+    for (uint32_t i = 0; i < s->roster.n && told < ELV_NOTIFY_PER_STEP && s->n_to_notify > 0; i++) {
         struct elv_row *row = &s->roster.rows[s->notify_from % s->roster.n];
         s->notify_from = (s->notify_from + 1) % s->roster.n;
         if (!row->to_notify)
@@ -171,7 +169,7 @@ void elv_core_round_stored(struct elv_server *s, bool ok)
     s->round.not_before = s->now + ELV_SECOND;
 }
 
-static void begin_closing(struct elv_server *s)
+void elv_core_close_round(struct elv_server *s)
 {
     struct elv_round *r = &s->round;
     r->state = ELV_ROUND_CLOSING;
@@ -195,14 +193,18 @@ void elv_core_check_round(struct elv_server *s)
 {
     if (s->round.state != ELV_ROUND_OPEN)
         return;
-    struct elv_sync_round view = elv_core_view(s);
+    if (s->head.reached) { /* evaluated while this round was being opened */
+        elv_core_fail_round(s);
+        return;
+    }
+    const struct elv_sync_round view = elv_core_view(s);
     const struct elv_sync *sync = s->policies.sync;
     if (sync->timer && s->now >= sync->timer(s->sync_state, &s->sync_cfg) && sync->on_timer)
         sync->on_timer(s->sync_state, &s->sync_cfg, &view, s->now);
     const bool quorum = view.n_got >= s->sync_cfg.quorum;
     const bool late = s->now >= s->round.deadline;
     if (quorum && (late || sync->should_commit(s->sync_state, &s->sync_cfg, &view, s->now)))
-        begin_closing(s);
+        elv_core_close_round(s);
     else if (!quorum && (late || view.n_waiting == 0))
         elv_core_fail_round(s);
 }

@@ -11,8 +11,10 @@
  * stored. An accepted update counts exactly once, also over restarts. `elv_server_init` takes up
  * whatever state the disk holds.
  *
- * What a port must know about its STORE actions: APPEND to a log is carried out at once, so that
- * `read_log` sees it from then on; when one fails, the next STORE with an id must fail too. */
+ * What the server relies on in its store: APPEND is carried out at once and can be read from then
+ * on; when one fails, so do all STOREs with an id, until one drops that log. A failed STORE takes
+ * with it what was submitted after it until its STORED event is delivered.
+ */
 #ifndef ELV_SERVER_SERVER_H
 #define ELV_SERVER_SERVER_H
 
@@ -100,7 +102,7 @@ struct elv_server { /* read freely; written only by server/ */
     uint8_t manifest_digest[8];
 
     elv_time_us now;
-    bool step_puts;        /* this step changes records */
+    bool step_puts;       /* this step changes records */
     uint32_t last_id;     /* of STORE and COMPUTE actions */
     uint32_t step_store;  /* the id this step's transaction will have; 0: none asked for */
     uint32_t first_store; /* the STORE that makes the fresh state; 0: it is durable */
@@ -127,6 +129,7 @@ struct elv_server { /* read freely; written only by server/ */
     struct elv_broadcast cast;
     uint32_t n_to_notify, notify_from; /* rows left to tell, where to go on */
     elv_time_us notify_at;
+    uint32_t n_retries; /* in a row that stored nothing */
     uint32_t n_unsaved; /* decisions whose STORE failed: to be stored again */
 
     struct elv_lane lane, eval_lane;
@@ -136,7 +139,8 @@ struct elv_server { /* read freely; written only by server/ */
     struct elv_refold refold;
     struct elv_make make;
     bool must_refold;
-    bool eval_due;                   /* the published version is to be evaluated */
+    float *flat;   /* [n_params] for initial values; NULL unless layers stay on the devices */
+    bool eval_due; /* the published version is to be evaluated */
     uint32_t eval_version;           /* being evaluated */
     struct elv_rec_version eval_rec; /* its record */
     const float *eval_on;            /* what a worker reads; NULL: none does */
