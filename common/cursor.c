@@ -52,6 +52,12 @@ struct elv_bytes elv_rd_bytes(struct elv_rd *r, size_t len)
     return p ? (struct elv_bytes){.at = p, .len = len} : (struct elv_bytes){0};
 }
 
+void elv_rd_fail(struct elv_rd *r, enum elv_err err)
+{
+    if (r->err == ELV_OK)
+        r->err = err;
+}
+
 struct elv_wr elv_wr_of(uint8_t *out, size_t cap)
 {
     return (struct elv_wr){.at = out, .left = cap};

@@ -41,6 +41,8 @@ uint32_t elv_rd_u32(struct elv_rd *r);
 uint64_t elv_rd_u64(struct elv_rd *r);
 float elv_rd_f32(struct elv_rd *r); /* any bit pattern; the caller checks that it is finite */
 struct elv_bytes elv_rd_bytes(struct elv_rd *r, size_t len);
+void elv_rd_fail(struct elv_rd *r,
+                 enum elv_err err); /* a caller's own check failed; the first stays */
 
 struct elv_wr elv_wr_of(uint8_t *out, size_t cap);
 void elv_wr_u8(struct elv_wr *w, uint8_t v);

@@ -3,9 +3,11 @@
  *
  * CBOR maps with integer keys in deterministic encoding (RFC 8949, section 4.2.1); the CDDL and the
  * keys are in common/WIRE.md. Unknown keys are skipped. Encoders write at most `cap` bytes and on
- * ELV_ERR_SPACE report in `*len` what would have sufficed. Decoders accept exactly one message and
- * nothing after it, check every range named here, write `*m` only on ELV_OK, and leave views into
- * the input. All times are relative milliseconds. */
+ * ELV_ERR_SPACE report in `*len` what would have sufficed; what the decoder would refuse is
+ * ELV_ERR_RANGE there too. Decoders accept exactly one message and nothing after it, check every
+ * range named here, write `*m` only on ELV_OK, and leave views into the input. Fields a message
+ * does not carry, because others say they have no meaning, decode as zero. All times are relative
+ * milliseconds. */
 #ifndef ELV_COMMON_MSG_H
 #define ELV_COMMON_MSG_H
 
@@ -13,6 +15,7 @@
 
 #include "chunk.h"
 #include "cursor.h"
+#include "model.h"
 #include "node.h"
 
 #ifdef __cplusplus
@@ -49,7 +52,6 @@ struct elv_codec_choice {
 };
 
 enum elv_arithmetic { ELV_ARITHMETIC_FAST = 1, ELV_ARITHMETIC_REFERENCE = 2 };
-enum elv_loss { ELV_LOSS_SOFTMAX_XENT = 1 };
 enum elv_optimizer { ELV_OPT_SGD = 1 }; /* with momentum and weight decay, both may be 0 */
 
 /* GET /j/{job}: what every client of a run trains by. */

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/codec_q8.h"
+
+#include <float.h>
+
+#include "common/assert.h"
+
+enum { SCALE_LEN = 4, FULL = ELV_CHUNK_PAYLOAD_MAX - SCALE_LEN };
+static const float scale_min = 0x1p-100f;
+
+static uint32_t chunks_max(uint32_t n, const struct elv_codec_arg *arg)
+{
+    (void)arg;
+    return n / FULL + (n % FULL != 0);
+}
+
+static uint32_t first_of(uint32_t index) { return index * FULL; }
+
+static float largest(const float *v, uint32_t n)
+{
+    float a = 0.0f;
+    for (uint32_t i = 0; i < n; i++) {
+        const float m = v[i] < 0.0f ? -v[i] : v[i];
+        a = m > a ? m : a;
+    }
+    return a;
+}
+
+/* Nearest integer, ties to even, without asking for the machine's rounding mode: |x| < 128, so the
+ * cut-off part is exact. */
+static int32_t nearest(float x)
+{
+    const int32_t whole = (int32_t)x; /* towards zero */
+    const float rest = x - (float)whole;
+    if (rest > 0.5f || (rest == 0.5f && whole % 2 != 0))
+        return whole + 1;
+    if (rest < -0.5f || (rest == -0.5f && whole % 2 != 0))
+        return whole - 1;
+    return whole;
+}
+
+static enum elv_err encode(const float *v, uint32_t n, uint32_t first, uint32_t index,
+                           const struct elv_codec_arg *arg, uint8_t *out, size_t cap, size_t *len,
+                           uint32_t *count)
+{
+    (void)index, (void)arg;
+    ELV_ASSERT(first < n);
+    if (cap <= SCALE_LEN)
+        return ELV_ERR_SPACE;
+    const uint32_t fit = cap - SCALE_LEN < FULL ? (uint32_t)(cap - SCALE_LEN) : FULL;
+    const uint32_t taken = n - first < fit ? n - first : fit;
+    float scale = largest(v + first, taken) / 127.0f;
+    if (scale < scale_min)
+        scale = 0.0f;
+
+    struct elv_wr w = elv_wr_of(out, cap);
+    elv_wr_f32(&w, scale);
+    for (uint32_t i = 0; i < taken; i++)
+        elv_wr_u8(&w, scale > 0.0f ? (uint8_t)nearest(v[first + i] / scale) : 0);
+    *len = w.need;
+    *count = taken;
+    return w.err;
+}
+
+static enum elv_err decode(struct elv_bytes payload, uint32_t count, float *out)
+{
+    if (payload.len < SCALE_LEN || payload.len - SCALE_LEN != count)
+        return ELV_ERR_FORMAT;
+    struct elv_rd r = elv_rd_of(payload);
+    const float scale = elv_rd_f32(&r);
+    if (!(scale >= 0.0f && scale <= FLT_MAX / 128.0f))
+        return ELV_ERR_RANGE;
+    for (uint32_t i = 0; i < count; i++) {
+        const int q = r.at[i] < 128 ? r.at[i] : r.at[i] - 256;
+        out[i] = scale * (float)q;
+    }
+    return ELV_OK;
+}
+
+const struct elv_codec elv_codec_q8 = {
+    .id = ELV_CODEC_Q8,
+    .name = "q8",
+    .chunks_max = chunks_max,
+    .encode = encode,
+    .first_of = first_of,
+    .decode = decode,
+};

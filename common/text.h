@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/text.h - short texts without the C library: put together in a fixed buffer, and numbers
+ * read from them. The same on every machine and in every locale.
+ *
+ * What does not fit in a line is cut; `full` remembers. A line always ends with a zero, so `cap` is
+ * 1 or more. */
+#ifndef ELV_COMMON_TEXT_H
+#define ELV_COMMON_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct elv_line {
+    char *at;
+    size_t len; /* without the closing zero */
+    size_t cap; /* with it */
+    bool full;
+};
+
+struct elv_line elv_line_of(char *out, size_t cap);
+void elv_line_chars(struct elv_line *l, const char *text, size_t len);
+void elv_line_add(struct elv_line *l, const char *text); /* zero-terminated */
+void elv_line_uint(struct elv_line *l, uint64_t v);
+void elv_line_hex(struct elv_line *l, const uint8_t *bytes, size_t len); /* lower case */
+
+/* The fewest digits that read back as the same 32-bit float, or the same double; `v` is finite. Of
+ * doubles so long that no short decimal gives them, 17 digits. Plain decimals from 1e-4 up to 1e9,
+ * an exponent outside. */
+void elv_line_f32(struct elv_line *l, float v);
+void elv_line_f64(struct elv_line *l, double v);
+
+/* Decimal digits only. False: no digit, another character, or more than 64 bits. */
+bool elv_text_uint(const char *at, size_t len, uint64_t *v);
+
+/* [+-] digits [. digits] [e [+-] digits], at most 17 significant digits; finite. Rounded correctly
+ * up to 15 digits and powers of ten up to 22, within a few units of the last place otherwise. */
+bool elv_text_number(const char *at, size_t len, double *v);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
