@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ports/sim/disk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "ports/sim/queue.h"
+
+struct blob {
+    uint8_t *at;
+    size_t len;
+};
+
+/* Records and files are both values with a name of two numbers, kept in rising order. */
+struct named {
+    uint32_t table;
+    uint64_t number;
+    struct blob value;
+};
+
+struct shelf {
+    struct named *at;
+    uint32_t n, cap;
+};
+
+struct mark { /* the log was `end` bytes long after transaction `seq` */
+    uint64_t seq;
+    size_t end;
+};
+
+struct log {
+    uint64_t number;
+    uint8_t *at;
+    size_t len, cap;
+    size_t durable;
+    struct mark *marks; /* of appends that are not durable yet */
+    uint32_t n_marks, marks_cap;
+};
+
+struct op {
+    enum elv_store_kind kind;
+    uint32_t table;
+    uint64_t number;
+    struct blob value;
+    struct elv_bytes source; /* FILE: where `value` was copied from, to see that it stays */
+    size_t head;             /* FILE: so much of `value` is the head */
+};
+
+struct transaction {
+    uint64_t seq;
+    enum elv_err err;
+    struct op *ops;
+    uint32_t n_ops;
+    uint32_t *ids; /* those to report */
+    uint32_t n_ids;
+    bool quiet; /* nothing but appends without an id: it starts no sync */
+};
+
+struct report {
+    uint32_t id;
+    enum elv_err err;
+};
+
+struct elv_sim_disk {
+    struct elv_sim_disk_cfg cfg;
+    struct elv_sim_disk_stats stats;
+    struct elv_rng rng;
+    struct shelf records, files;
+    struct log *logs;
+    uint32_t n_logs, logs_cap;
+    struct transaction *queue; /* in order of submission */
+    uint32_t n_queue, queue_cap;
+    uint32_t n_syncing; /* the first so many are being synced */
+    elv_time_us sync_ends;
+    struct report *reports;
+    uint32_t n_reports, reports_cap, next_report;
+};
+
+static struct blob copy(struct elv_bytes head, struct elv_bytes bytes)
+{
+    struct blob b = {.len = head.len + bytes.len};
+    b.at = elv_sim_alloc(b.len);
+    if (head.len > 0)
+        memcpy(b.at, head.at, head.len);
+    if (bytes.len > 0)
+        memcpy(b.at + head.len, bytes.at, bytes.len);
+    return b;
+}
+
+static void charge(struct elv_sim_disk *d, size_t more, size_t less)
+{
+    d->stats.used += more;
+    ELV_ASSERT(d->stats.used >= less);
+    d->stats.used -= less;
+    if (d->stats.used > d->stats.peak)
+        d->stats.peak = d->stats.used;
+}
+
+/* The first place whose name is not below (table, number). */
+static uint32_t place_of(const struct shelf *s, uint32_t table, uint64_t number)
+{
+    uint32_t low = 0, high = s->n;
+    while (low < high) {
+        const uint32_t mid = low + (high - low) / 2;
+        const struct named *v = &s->at[mid];
+        if (v->table < table || (v->table == table && v->number < number))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static struct named *find(const struct shelf *s, uint32_t table, uint64_t number)
+{
+    const uint32_t i = place_of(s, table, number);
+    const bool there = i < s->n && s->at[i].table == table && s->at[i].number == number;
+    return there ? &s->at[i] : NULL;
+}
+
+static void put(struct elv_sim_disk *d, struct shelf *s, struct op *op)
+{
+    struct named *v = find(s, op->table, op->number);
+    if (v == NULL) {
+        if (s->n == s->cap) {
+            s->cap = s->cap == 0 ? 16 : 2 * s->cap;
+            s->at = elv_sim_grow(s->at, s->cap, sizeof *s->at);
+        }
+        const uint32_t i = place_of(s, op->table, op->number);
+        memmove(&s->at[i + 1], &s->at[i], (s->n - i) * sizeof *s->at);
+        s->n++;
+        v = &s->at[i];
+        *v = (struct named){.table = op->table, .number = op->number};
+    }
+    charge(d, op->value.len, v->value.len);
+    free(v->value.at);
+    v->value = op->value;
+    op->value = (struct blob){0};
+}
+
+static void erase(struct elv_sim_disk *d, struct shelf *s, uint32_t table, uint64_t number)
+{
+    struct named *v = find(s, table, number);
+    if (v == NULL)
+        return;
+    charge(d, 0, v->value.len);
+    free(v->value.at);
+    const uint32_t i = (uint32_t)(v - s->at);
+    s->n--;
+    memmove(v, v + 1, (s->n - i) * sizeof *v);
+}
+
+static struct log *find_log(const struct elv_sim_disk *d, uint64_t number)
+{
+    for (uint32_t i = 0; i < d->n_logs; i++) /* one per open round: a handful */
+        if (d->logs[i].number == number)
+            return &d->logs[i];
+    return NULL;
+}
+
+static struct log *open_log(struct elv_sim_disk *d, uint64_t number)
+{
+    struct log *log = find_log(d, number);
+    if (log != NULL)
+        return log;
+    if (d->n_logs == d->logs_cap) {
+        d->logs_cap = d->logs_cap == 0 ? 4 : 2 * d->logs_cap;
+        d->logs = elv_sim_grow(d->logs, d->logs_cap, sizeof *d->logs);
+    }
+    log = &d->logs[d->n_logs++];
+    *log = (struct log){.number = number};
+    return log;
+}
+
+static void append(struct elv_sim_disk *d, uint64_t number, struct elv_bytes bytes, uint64_t seq)
+{
+    struct log *log = open_log(d, number);
+    if (bytes.len > log->cap - log->len) {
+        log->cap = 2 * (log->len + bytes.len);
+        log->at = elv_sim_grow(log->at, log->cap, 1);
+    }
+    if (bytes.len > 0)
+        memcpy(log->at + log->len, bytes.at, bytes.len);
+    log->len += bytes.len;
+    charge(d, bytes.len, 0);
+    if (log->n_marks == log->marks_cap) {
+        log->marks_cap = log->marks_cap == 0 ? 16 : 2 * log->marks_cap;
+        log->marks = elv_sim_grow(log->marks, log->marks_cap, sizeof *log->marks);
+    }
+    log->marks[log->n_marks++] = (struct mark){.seq = seq, .end = log->len};
+}
+
+static void drop(struct elv_sim_disk *d, uint64_t number)
+{
+    struct log *log = find_log(d, number);
+    if (log == NULL)
+        return;
+    charge(d, 0, log->len);
+    free(log->at);
+    free(log->marks);
+    *log = d->logs[--d->n_logs];
+}
+
+/* All that was appended up to transaction `seq` is safe from now on. */
+static void make_logs_durable(struct elv_sim_disk *d, uint64_t seq)
+{
+    for (uint32_t i = 0; i < d->n_logs; i++) {
+        struct log *log = &d->logs[i];
+        uint32_t n = 0;
+        while (n < log->n_marks && log->marks[n].seq <= seq)
+            log->durable = log->marks[n++].end;
+        if (n == 0)
+            continue;
+        log->n_marks -= n;
+        memmove(log->marks, log->marks + n, log->n_marks * sizeof *log->marks);
+    }
+}
+
+static size_t cut_of(struct elv_sim_disk *d, const struct log *log)
+{
+    if (d->cfg.torn)
+        return (size_t)elv_sim_between(&d->rng, (elv_time_us)log->durable, (elv_time_us)log->len);
+    const uint32_t kept = elv_rng_below(&d->rng, log->n_marks + 1);
+    return kept == 0 ? log->durable : log->marks[kept - 1].end;
+}
+
+static void tear_logs(struct elv_sim_disk *d)
+{
+    for (uint32_t i = 0; i < d->n_logs; i++) {
+        struct log *log = &d->logs[i];
+        const size_t len = cut_of(d, log);
+        d->stats.lost_bytes += log->len - len;
+        charge(d, 0, log->len - len);
+        log->len = len;
+    }
+}
+
+/* After a crash what is there is what there is. */
+static void settle_logs(struct elv_sim_disk *d)
+{
+    for (uint32_t i = 0; i < d->n_logs; i++) {
+        d->logs[i].durable = d->logs[i].len;
+        d->logs[i].n_marks = 0;
+    }
+}
+
+static bool must_fail(struct elv_sim_disk *d, size_t bytes, enum elv_err *err)
+{
+    d->stats.transactions++;
+    const bool unlucky = elv_sim_chance(&d->rng, d->cfg.fail_ppm);
+    *err = d->cfg.fail_with == ELV_OK ? ELV_ERR_IO : d->cfg.fail_with;
+    if (unlucky || d->stats.transactions == d->cfg.fail_at)
+        return true;
+    *err = ELV_ERR_FULL;
+    return d->cfg.space > 0 && bytes > 0 && d->stats.used + bytes > d->cfg.space;
+}
+
+static struct op keep(const struct elv_store_op *s)
+{
+    struct op op = {.kind = s->kind, .table = s->table, .number = s->number};
+    if (s->kind == ELV_STORE_PUT || s->kind == ELV_STORE_FILE)
+        op.value = copy(s->head, s->bytes);
+    if (s->kind == ELV_STORE_FILE) {
+        op.source = s->bytes;
+        op.head = s->head.len;
+    }
+    return op;
+}
+
+static void fill(struct elv_sim_disk *d, struct transaction *t, const struct elv_action *a,
+                 uint32_t n)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < n; i++)
+        bytes += a[i].store.head.len + a[i].store.bytes.len;
+    const bool fails = must_fail(d, bytes, &t->err);
+    if (!fails)
+        t->err = ELV_OK;
+    else
+        d->stats.failed++;
+    t->ops = elv_sim_alloc(n * sizeof *t->ops);
+    t->ids = elv_sim_alloc(n * sizeof *t->ids);
+    t->quiet = true;
+    for (uint32_t i = 0; i < n; i++) {
+        ELV_ASSERT(a[i].kind == ELV_DO_STORE);
+        if (a[i].id != 0)
+            t->ids[t->n_ids++] = a[i].id;
+        if (a[i].id != 0 || a[i].store.kind != ELV_STORE_APPEND)
+            t->quiet = false;
+        if (fails)
+            continue;
+        if (a[i].store.kind == ELV_STORE_APPEND)
+            append(d, a[i].store.number, a[i].store.bytes, t->seq);
+        else
+            t->ops[t->n_ops++] = keep(&a[i].store);
+    }
+}
+
+static void start_sync(struct elv_sim_disk *d)
+{
+    bool wanted = false;
+    for (uint32_t i = 0; i < d->n_queue && !wanted; i++)
+        wanted = !d->queue[i].quiet;
+    if (!wanted)
+        return;
+    d->n_syncing = d->n_queue;
+    d->sync_ends = d->cfg.clock.now(d->cfg.clock.self) + elv_sim_delay_draw(&d->cfg.sync, &d->rng);
+}
+
+static void submit(void *self, const struct elv_action *actions, uint32_t n)
+{
+    struct elv_sim_disk *d = self;
+    ELV_ASSERT(n > 0);
+    if (d->n_queue == d->queue_cap) {
+        d->queue_cap = d->queue_cap == 0 ? 16 : 2 * d->queue_cap;
+        d->queue = elv_sim_grow(d->queue, d->queue_cap, sizeof *d->queue);
+    }
+    struct transaction *t = &d->queue[d->n_queue++];
+    *t = (struct transaction){.seq = d->stats.transactions + 1};
+    fill(d, t, actions, n);
+    if (d->n_syncing == 0)
+        start_sync(d);
+}
+
+static void apply(struct elv_sim_disk *d, struct op *op)
+{
+    switch (op->kind) {
+    case ELV_STORE_APPEND: /* done when it was submitted */
+        break;
+    case ELV_STORE_DROP:
+        drop(d, op->number);
+        break;
+    case ELV_STORE_PUT:
+        put(d, &d->records, op);
+        break;
+    case ELV_STORE_ERASE:
+        erase(d, &d->records, op->table, op->number);
+        break;
+    case ELV_STORE_FILE:
+        put(d, &d->files, op);
+        break;
+    case ELV_STORE_UNLINK:
+        erase(d, &d->files, op->table, op->number);
+        break;
+    }
+}
+
+static void discard(struct transaction *t)
+{
+    for (uint32_t i = 0; i < t->n_ops; i++)
+        free(t->ops[i].value.at);
+    free(t->ops);
+    free(t->ids);
+}
+
+/* The first `n` transactions of the queue happen, the others stay queued. */
+static void commit(struct elv_sim_disk *d, uint32_t n)
+{
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct transaction *t = &d->queue[i];
+        for (uint32_t k = 0; k < t->n_ops; k++)
+            apply(d, &t->ops[k]);
+        if (!t->quiet && t->err == ELV_OK)
+            last = t->seq;
+        discard(t);
+    }
+    make_logs_durable(d, last);
+    d->n_queue -= n;
+    memmove(d->queue, d->queue + n, d->n_queue * sizeof *d->queue);
+}
+
+/* A FILE's bytes stay as they are until STORED: hold the node to it. */
+static void check_sources(const struct elv_sim_disk *d, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < d->queue[i].n_ops; k++) {
+            const struct op *op = &d->queue[i].ops[k];
+            ELV_ASSERT(op->source.len == 0 ||
+                       memcmp(op->value.at + op->head, op->source.at, op->source.len) == 0);
+        }
+}
+
+static void report(struct elv_sim_disk *d, const struct transaction *t)
+{
+    for (uint32_t i = 0; i < t->n_ids; i++) {
+        if (d->n_reports == d->reports_cap) {
+            d->reports_cap = d->reports_cap == 0 ? 16 : 2 * d->reports_cap;
+            d->reports = elv_sim_grow(d->reports, d->reports_cap, sizeof *d->reports);
+        }
+        d->reports[d->n_reports++] = (struct report){.id = t->ids[i], .err = t->err};
+    }
+}
+
+static void finish_sync(struct elv_sim_disk *d)
+{
+    const uint32_t n = d->n_syncing;
+    check_sources(d, n);
+    for (uint32_t i = 0; i < n; i++)
+        report(d, &d->queue[i]);
+    d->n_syncing = 0;
+    d->stats.syncs++;
+    commit(d, n);
+    start_sync(d);
+}
+
+struct elv_sim_disk *elv_sim_disk_new(const struct elv_sim_disk_cfg *cfg)
+{
+    ELV_ASSERT(cfg->clock.now != NULL);
+    struct elv_sim_disk *d = elv_sim_alloc(sizeof *d);
+    d->cfg = *cfg;
+    d->rng = elv_rng_of((struct elv_rng_key){
+        .seed = cfg->seed, .client = cfg->number, .round = 1, .purpose = ELV_RNG_DEVICE});
+    return d;
+}
+
+static void empty(struct shelf *s)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        free(s->at[i].value.at);
+    free(s->at);
+}
+
+void elv_sim_disk_free(struct elv_sim_disk *d)
+{
+    if (d == NULL)
+        return;
+    for (uint32_t i = 0; i < d->n_queue; i++)
+        discard(&d->queue[i]);
+    while (d->n_logs > 0)
+        drop(d, d->logs[0].number);
+    empty(&d->records);
+    empty(&d->files);
+    free(d->queue);
+    free(d->logs);
+    free(d->reports);
+    free(d);
+}
+
+struct elv_sim_disk_cfg *elv_sim_disk_cfg(struct elv_sim_disk *d) { return &d->cfg; }
+
+struct elv_store elv_sim_disk_store(struct elv_sim_disk *d)
+{
+    return (struct elv_store){.self = d, .submit = submit};
+}
+
+elv_time_us elv_sim_disk_due(const struct elv_sim_disk *d)
+{
+    if (d->next_report < d->n_reports)
+        return d->cfg.clock.now(d->cfg.clock.self);
+    return d->n_syncing > 0 ? d->sync_ends : ELV_NEVER;
+}
+
+bool elv_sim_disk_poll(struct elv_sim_disk *d, uint32_t *id, enum elv_err *err)
+{
+    if (d->next_report == d->n_reports) {
+        d->next_report = d->n_reports = 0;
+        if (d->n_syncing > 0 && d->sync_ends <= d->cfg.clock.now(d->cfg.clock.self))
+            finish_sync(d);
+        if (d->n_reports == 0)
+            return false;
+    }
+    const struct report *r = &d->reports[d->next_report++];
+    *id = r->id;
+    *err = r->err;
+    return true;
+}
+
+static void forget_queue(struct elv_sim_disk *d)
+{
+    for (uint32_t i = 0; i < d->n_queue; i++)
+        discard(&d->queue[i]);
+    d->n_queue = d->n_syncing = 0;
+    d->n_reports = d->next_report = 0;
+}
+
+void elv_sim_disk_crash(struct elv_sim_disk *d, bool power)
+{
+    const uint32_t kept = elv_rng_below(&d->rng, d->n_queue + 1);
+    d->stats.lost += d->n_queue - kept;
+    commit(d, kept);
+    forget_queue(d);
+    if (power)
+        tear_logs(d);
+    settle_logs(d);
+}
+
+void elv_sim_disk_flush(struct elv_sim_disk *d)
+{
+    commit(d, d->n_queue);
+    forget_queue(d);
+    settle_logs(d);
+}
+
+struct elv_sim_disk_stats elv_sim_disk_stats(const struct elv_sim_disk *d) { return d->stats; }
+
+static bool read_fails(struct elv_sim_disk *d)
+{
+    return elv_sim_chance(&d->rng, d->cfg.read_fail_ppm);
+}
+
+static enum elv_err scan(void *self, uint32_t table, void *ctx,
+                         enum elv_err (*each)(void *ctx, uint64_t number, struct elv_bytes value))
+{
+    struct elv_sim_disk *d = self;
+    if (read_fails(d))
+        return ELV_ERR_IO;
+    const struct shelf *s = &d->records;
+    for (uint32_t i = place_of(s, table, 0); i < s->n && s->at[i].table == table; i++) {
+        const struct named *v = &s->at[i];
+        const struct elv_bytes value = {.at = v->value.at, .len = v->value.len};
+        const enum elv_err err = each(ctx, v->number, value);
+        if (err != ELV_OK)
+            return err;
+    }
+    return ELV_OK;
+}
+
+static void read_part(const uint8_t *at, size_t have, uint64_t offset, uint8_t *out, size_t len,
+                      size_t *got)
+{
+    const size_t left = offset < have ? have - (size_t)offset : 0;
+    *got = len < left ? len : left;
+    if (*got > 0)
+        memcpy(out, at + offset, *got);
+}
+
+static enum elv_err read_log(void *self, uint64_t number, uint64_t offset, uint8_t *out, size_t len,
+                             size_t *got)
+{
+    struct elv_sim_disk *d = self;
+    const struct log *log = find_log(d, number);
+    if (read_fails(d))
+        return ELV_ERR_IO;
+    if (log == NULL)
+        return ELV_ERR_MISSING;
+    read_part(log->at, log->len, offset, out, len, got);
+    return ELV_OK;
+}
+
+static enum elv_err read_file(void *self, uint32_t table, uint64_t number, uint64_t offset,
+                              uint8_t *out, size_t len, size_t *got)
+{
+    struct elv_sim_disk *d = self;
+    const struct named *v = find(&d->files, table, number);
+    if (read_fails(d))
+        return ELV_ERR_IO;
+    if (v == NULL)
+        return ELV_ERR_MISSING;
+    read_part(v->value.at, v->value.len, offset, out, len, got);
+    return ELV_OK;
+}
+
+struct elv_disk elv_sim_disk_view(struct elv_sim_disk *d)
+{
+    return (struct elv_disk){.self = d, .scan = scan, .read_log = read_log, .read_file = read_file};
+}
