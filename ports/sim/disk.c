@@ -368,7 +368,8 @@ static void commit(struct elv_sim_disk *d, uint32_t n)
     }
     make_logs_durable(d, last);
     d->n_queue -= n;
-    memmove(d->queue, d->queue + n, d->n_queue * sizeof *d->queue);
+    if (d->n_queue > 0)
+        memmove(d->queue, d->queue + n, d->n_queue * sizeof *d->queue);
 }
 
 /* A FILE's bytes stay as they are until STORED: hold the node to it. */
