@@ -6,43 +6,13 @@
 
 #include "common/assert.h"
 #include "ports/sim/queue.h"
-
-struct blob {
-    uint8_t *at;
-    size_t len;
-};
-
-/* Records and files are both values with a name of two numbers, kept in rising order. */
-struct named {
-    uint32_t table;
-    uint64_t number;
-    struct blob value;
-};
-
-struct shelf {
-    struct named *at;
-    uint32_t n, cap;
-};
-
-struct mark { /* the log was `end` bytes long after transaction `seq` */
-    uint64_t seq;
-    size_t end;
-};
-
-struct log {
-    uint64_t number;
-    uint8_t *at;
-    size_t len, cap;
-    size_t durable;
-    struct mark *marks; /* of appends that are not durable yet */
-    uint32_t n_marks, marks_cap;
-};
+#include "ports/sim/shelf.h"
 
 struct op {
     enum elv_store_kind kind;
     uint32_t table;
     uint64_t number;
-    struct blob value;
+    struct sim_blob value;
     struct elv_bytes source; /* FILE: where `value` was copied from, to see that it stays */
     size_t head;             /* FILE: so much of `value` is the head */
 };
@@ -66,9 +36,8 @@ struct elv_sim_disk {
     struct elv_sim_disk_cfg cfg;
     struct elv_sim_disk_stats stats;
     struct elv_rng rng;
-    struct shelf records, files;
-    struct log *logs;
-    uint32_t n_logs, logs_cap;
+    struct sim_shelf records, files;
+    struct sim_logs logs;
     struct transaction *queue; /* in order of submission */
     uint32_t n_queue, queue_cap;
     uint32_t n_syncing; /* the first so many are being synced */
@@ -77,172 +46,15 @@ struct elv_sim_disk {
     uint32_t n_reports, reports_cap, next_report;
 };
 
-static struct blob copy(struct elv_bytes head, struct elv_bytes bytes)
+static uint64_t used(const struct elv_sim_disk *d)
 {
-    struct blob b = {.len = head.len + bytes.len};
-    b.at = elv_sim_alloc(b.len);
-    if (head.len > 0)
-        memcpy(b.at, head.at, head.len);
-    if (bytes.len > 0)
-        memcpy(b.at + head.len, bytes.at, bytes.len);
-    return b;
+    return d->records.used + d->files.used + d->logs.used;
 }
 
-static void charge(struct elv_sim_disk *d, size_t more, size_t less)
+static void note_peak(struct elv_sim_disk *d)
 {
-    d->stats.used += more;
-    ELV_ASSERT(d->stats.used >= less);
-    d->stats.used -= less;
-    if (d->stats.used > d->stats.peak)
-        d->stats.peak = d->stats.used;
-}
-
-/* The first place whose name is not below (table, number). */
-static uint32_t place_of(const struct shelf *s, uint32_t table, uint64_t number)
-{
-    uint32_t low = 0, high = s->n;
-    while (low < high) {
-        const uint32_t mid = low + (high - low) / 2;
-        const struct named *v = &s->at[mid];
-        if (v->table < table || (v->table == table && v->number < number))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-static struct named *find(const struct shelf *s, uint32_t table, uint64_t number)
-{
-    const uint32_t i = place_of(s, table, number);
-    const bool there = i < s->n && s->at[i].table == table && s->at[i].number == number;
-    return there ? &s->at[i] : NULL;
-}
-
-static void put(struct elv_sim_disk *d, struct shelf *s, struct op *op)
-{
-    struct named *v = find(s, op->table, op->number);
-    if (v == NULL) {
-        if (s->n == s->cap) {
-            s->cap = s->cap == 0 ? 16 : 2 * s->cap;
-            s->at = elv_sim_grow(s->at, s->cap, sizeof *s->at);
-        }
-        const uint32_t i = place_of(s, op->table, op->number);
-        memmove(&s->at[i + 1], &s->at[i], (s->n - i) * sizeof *s->at);
-        s->n++;
-        v = &s->at[i];
-        *v = (struct named){.table = op->table, .number = op->number};
-    }
-    charge(d, op->value.len, v->value.len);
-    free(v->value.at);
-    v->value = op->value;
-    op->value = (struct blob){0};
-}
-
-static void erase(struct elv_sim_disk *d, struct shelf *s, uint32_t table, uint64_t number)
-{
-    struct named *v = find(s, table, number);
-    if (v == NULL)
-        return;
-    charge(d, 0, v->value.len);
-    free(v->value.at);
-    const uint32_t i = (uint32_t)(v - s->at);
-    s->n--;
-    memmove(v, v + 1, (s->n - i) * sizeof *v);
-}
-
-static struct log *find_log(const struct elv_sim_disk *d, uint64_t number)
-{
-    for (uint32_t i = 0; i < d->n_logs; i++) /* one per open round: a handful */
-        if (d->logs[i].number == number)
-            return &d->logs[i];
-    return NULL;
-}
-
-static struct log *open_log(struct elv_sim_disk *d, uint64_t number)
-{
-    struct log *log = find_log(d, number);
-    if (log != NULL)
-        return log;
-    if (d->n_logs == d->logs_cap) {
-        d->logs_cap = d->logs_cap == 0 ? 4 : 2 * d->logs_cap;
-        d->logs = elv_sim_grow(d->logs, d->logs_cap, sizeof *d->logs);
-    }
-    log = &d->logs[d->n_logs++];
-    *log = (struct log){.number = number};
-    return log;
-}
-
-static void append(struct elv_sim_disk *d, uint64_t number, struct elv_bytes bytes, uint64_t seq)
-{
-    struct log *log = open_log(d, number);
-    if (bytes.len > log->cap - log->len) {
-        log->cap = 2 * (log->len + bytes.len);
-        log->at = elv_sim_grow(log->at, log->cap, 1);
-    }
-    if (bytes.len > 0)
-        memcpy(log->at + log->len, bytes.at, bytes.len);
-    log->len += bytes.len;
-    charge(d, bytes.len, 0);
-    if (log->n_marks == log->marks_cap) {
-        log->marks_cap = log->marks_cap == 0 ? 16 : 2 * log->marks_cap;
-        log->marks = elv_sim_grow(log->marks, log->marks_cap, sizeof *log->marks);
-    }
-    log->marks[log->n_marks++] = (struct mark){.seq = seq, .end = log->len};
-}
-
-static void drop(struct elv_sim_disk *d, uint64_t number)
-{
-    struct log *log = find_log(d, number);
-    if (log == NULL)
-        return;
-    charge(d, 0, log->len);
-    free(log->at);
-    free(log->marks);
-    *log = d->logs[--d->n_logs];
-}
-
-/* All that was appended up to transaction `seq` is safe from now on. */
-static void make_logs_durable(struct elv_sim_disk *d, uint64_t seq)
-{
-    for (uint32_t i = 0; i < d->n_logs; i++) {
-        struct log *log = &d->logs[i];
-        uint32_t n = 0;
-        while (n < log->n_marks && log->marks[n].seq <= seq)
-            log->durable = log->marks[n++].end;
-        if (n == 0)
-            continue;
-        log->n_marks -= n;
-        memmove(log->marks, log->marks + n, log->n_marks * sizeof *log->marks);
-    }
-}
-
-static size_t cut_of(struct elv_sim_disk *d, const struct log *log)
-{
-    if (d->cfg.torn)
-        return (size_t)elv_sim_between(&d->rng, (elv_time_us)log->durable, (elv_time_us)log->len);
-    const uint32_t kept = elv_rng_below(&d->rng, log->n_marks + 1);
-    return kept == 0 ? log->durable : log->marks[kept - 1].end;
-}
-
-static void tear_logs(struct elv_sim_disk *d)
-{
-    for (uint32_t i = 0; i < d->n_logs; i++) {
-        struct log *log = &d->logs[i];
-        const size_t len = cut_of(d, log);
-        d->stats.lost_bytes += log->len - len;
-        charge(d, 0, log->len - len);
-        log->len = len;
-    }
-}
-
-/* After a crash what is there is what there is. */
-static void settle_logs(struct elv_sim_disk *d)
-{
-    for (uint32_t i = 0; i < d->n_logs; i++) {
-        d->logs[i].durable = d->logs[i].len;
-        d->logs[i].n_marks = 0;
-    }
+    if (used(d) > d->stats.peak)
+        d->stats.peak = used(d);
 }
 
 static bool must_fail(struct elv_sim_disk *d, size_t bytes, enum elv_err *err)
@@ -253,14 +65,14 @@ static bool must_fail(struct elv_sim_disk *d, size_t bytes, enum elv_err *err)
     if (unlucky || d->stats.transactions == d->cfg.fail_at)
         return true;
     *err = ELV_ERR_FULL;
-    return d->cfg.space > 0 && bytes > 0 && d->stats.used + bytes > d->cfg.space;
+    return d->cfg.space > 0 && bytes > 0 && used(d) + bytes > d->cfg.space;
 }
 
 static struct op keep(const struct elv_store_op *s)
 {
     struct op op = {.kind = s->kind, .table = s->table, .number = s->number};
     if (s->kind == ELV_STORE_PUT || s->kind == ELV_STORE_FILE)
-        op.value = copy(s->head, s->bytes);
+        op.value = sim_blob_of(s->head, s->bytes);
     if (s->kind == ELV_STORE_FILE) {
         op.source = s->bytes;
         op.head = s->head.len;
@@ -291,7 +103,7 @@ static void fill(struct elv_sim_disk *d, struct transaction *t, const struct elv
         if (fails)
             continue;
         if (a[i].store.kind == ELV_STORE_APPEND)
-            append(d, a[i].store.number, a[i].store.bytes, t->seq);
+            sim_logs_append(&d->logs, a[i].store.number, a[i].store.bytes, t->seq);
         else
             t->ops[t->n_ops++] = keep(&a[i].store);
     }
@@ -319,6 +131,7 @@ static void submit(void *self, const struct elv_action *actions, uint32_t n)
     struct transaction *t = &d->queue[d->n_queue++];
     *t = (struct transaction){.seq = d->stats.transactions + 1};
     fill(d, t, actions, n);
+    note_peak(d);
     if (d->n_syncing == 0)
         start_sync(d);
 }
@@ -329,19 +142,21 @@ static void apply(struct elv_sim_disk *d, struct op *op)
     case ELV_STORE_APPEND: /* done when it was submitted */
         break;
     case ELV_STORE_DROP:
-        drop(d, op->number);
+        sim_logs_drop(&d->logs, op->number);
         break;
     case ELV_STORE_PUT:
-        put(d, &d->records, op);
+        sim_shelf_put(&d->records, op->table, op->number, op->value);
+        op->value = (struct sim_blob){0};
         break;
     case ELV_STORE_ERASE:
-        erase(d, &d->records, op->table, op->number);
+        sim_shelf_erase(&d->records, op->table, op->number);
         break;
     case ELV_STORE_FILE:
-        put(d, &d->files, op);
+        sim_shelf_put(&d->files, op->table, op->number, op->value);
+        op->value = (struct sim_blob){0};
         break;
     case ELV_STORE_UNLINK:
-        erase(d, &d->files, op->table, op->number);
+        sim_shelf_erase(&d->files, op->table, op->number);
         break;
     }
 }
@@ -366,7 +181,8 @@ static void commit(struct elv_sim_disk *d, uint32_t n)
             last = t->seq;
         discard(t);
     }
-    make_logs_durable(d, last);
+    note_peak(d);
+    sim_logs_sync(&d->logs, last);
     d->n_queue -= n;
     if (d->n_queue > 0)
         memmove(d->queue, d->queue + n, d->n_queue * sizeof *d->queue);
@@ -416,25 +232,16 @@ struct elv_sim_disk *elv_sim_disk_new(const struct elv_sim_disk_cfg *cfg)
     return d;
 }
 
-static void empty(struct shelf *s)
-{
-    for (uint32_t i = 0; i < s->n; i++)
-        free(s->at[i].value.at);
-    free(s->at);
-}
-
 void elv_sim_disk_free(struct elv_sim_disk *d)
 {
     if (d == NULL)
         return;
     for (uint32_t i = 0; i < d->n_queue; i++)
         discard(&d->queue[i]);
-    while (d->n_logs > 0)
-        drop(d, d->logs[0].number);
-    empty(&d->records);
-    empty(&d->files);
+    sim_logs_free(&d->logs);
+    sim_shelf_free(&d->records);
+    sim_shelf_free(&d->files);
     free(d->queue);
-    free(d->logs);
     free(d->reports);
     free(d);
 }
@@ -483,18 +290,23 @@ void elv_sim_disk_crash(struct elv_sim_disk *d, bool power)
     commit(d, kept);
     forget_queue(d);
     if (power)
-        tear_logs(d);
-    settle_logs(d);
+        d->stats.lost_bytes += sim_logs_tear(&d->logs, &d->rng, d->cfg.torn);
+    sim_logs_settle(&d->logs);
 }
 
 void elv_sim_disk_flush(struct elv_sim_disk *d)
 {
     commit(d, d->n_queue);
     forget_queue(d);
-    settle_logs(d);
+    sim_logs_settle(&d->logs);
 }
 
-struct elv_sim_disk_stats elv_sim_disk_stats(const struct elv_sim_disk *d) { return d->stats; }
+struct elv_sim_disk_stats elv_sim_disk_stats(const struct elv_sim_disk *d)
+{
+    struct elv_sim_disk_stats stats = d->stats;
+    stats.used = used(d);
+    return stats;
+}
 
 static bool read_fails(struct elv_sim_disk *d)
 {
@@ -507,9 +319,9 @@ static enum elv_err scan(void *self, uint32_t table, void *ctx,
     struct elv_sim_disk *d = self;
     if (read_fails(d))
         return ELV_ERR_IO;
-    const struct shelf *s = &d->records;
-    for (uint32_t i = place_of(s, table, 0); i < s->n && s->at[i].table == table; i++) {
-        const struct named *v = &s->at[i];
+    const struct sim_shelf *s = &d->records;
+    for (uint32_t i = sim_shelf_place(s, table, 0); i < s->n && s->at[i].table == table; i++) {
+        const struct sim_named *v = &s->at[i];
         const struct elv_bytes value = {.at = v->value.at, .len = v->value.len};
         const enum elv_err err = each(ctx, v->number, value);
         if (err != ELV_OK)
@@ -531,7 +343,7 @@ static enum elv_err read_log(void *self, uint64_t number, uint64_t offset, uint8
                              size_t *got)
 {
     struct elv_sim_disk *d = self;
-    const struct log *log = find_log(d, number);
+    const struct sim_log *log = sim_logs_find(&d->logs, number);
     if (read_fails(d))
         return ELV_ERR_IO;
     if (log == NULL)
@@ -544,7 +356,7 @@ static enum elv_err read_file(void *self, uint32_t table, uint64_t number, uint6
                               uint8_t *out, size_t len, size_t *got)
 {
     struct elv_sim_disk *d = self;
-    const struct named *v = find(&d->files, table, number);
+    const struct sim_named *v = sim_shelf_find(&d->files, table, number);
     if (read_fails(d))
         return ELV_ERR_IO;
     if (v == NULL)

@@ -1,146 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-#include <string.h>
-
+/* ports/sim/net.c - requests, their repeats and their answers, at both ends. */
 #include "common/assert.h"
 #include "ports/sim/world_parts.h"
 
-enum {
-    HELLO_ROUNDS = 3,
-    HELLO_TRIES = 6,     /* 1 s, doubling: given up after about a minute */
-    HELLO_BYTES = 300,   /* an average flight */
-    OVERHEAD_BYTES = 94, /* CoAP, DTLS with Connection ID, UDP and IP around a body */
-    SLOT_BITS = 20,      /* of a request id; the rest tells its users apart */
-};
-static const elv_time_us hello_wait_us = 1000000;
-
-static struct body *body_of(struct elv_sim *w, struct elv_bytes bytes)
-{
-    struct body *b = elv_sim_alloc(sizeof *b + bytes.len);
-    b->refs = 1;
-    b->len = bytes.len;
-    if (bytes.len > 0)
-        memcpy(b->at, bytes.at, bytes.len);
-    w->stats.bodies += bytes.len;
-    if (w->stats.bodies > w->stats.bodies_peak)
-        w->stats.bodies_peak = w->stats.bodies;
-    return b;
-}
-
-static struct body *share(struct body *b)
-{
-    if (b != NULL)
-        b->refs++;
-    return b;
-}
-
-static void let_go(struct elv_sim *w, struct body **b)
-{
-    if (*b != NULL && --(*b)->refs == 0) {
-        w->stats.bodies -= (*b)->len;
-        free(*b);
-    }
-    *b = NULL;
-}
-
-static struct elv_bytes bytes_of(const struct body *b)
-{
-    return b == NULL ? (struct elv_bytes){0} : (struct elv_bytes){.at = b->at, .len = b->len};
-}
-
-static struct exchange *hold(struct exchange *ex)
-{
-    ex->refs++;
-    return ex;
-}
-
-static void unref(struct elv_sim *w, struct exchange *ex)
-{
-    if (ex == NULL || --ex->refs > 0)
-        return;
-    let_go(w, &ex->body);
-    let_go(w, &ex->reply_body);
-    free(ex);
-}
-
-static struct packet *new_packet(void) { return elv_sim_alloc(sizeof(struct packet)); }
-
-static void free_packet(struct elv_sim *w, struct packet *p)
-{
-    let_go(w, &p->body);
-    unref(w, p->ex);
-    free(p);
-}
-
-static struct packet *clone(const struct packet *p)
-{
-    struct packet *twin = new_packet();
-    *twin = *p;
-    share(twin->body);
-    if (twin->ex != NULL)
-        hold(twin->ex);
-    return twin;
-}
-
-/* When a packet that leaves the line at `base` arrives. */
-static elv_time_us arrival(struct sim_node *n, struct lane *lane, elv_time_us base)
-{
-    const struct elv_sim_link *l = &n->cfg.link;
-    elv_time_us at = base + elv_sim_delay_draw(&l->delay, &n->net);
-    if (elv_sim_chance(&n->net, l->reorder_ppm))
-        return at + elv_sim_delay_draw(&l->held_back, &n->net);
-    if (l->in_order && at < lane->last_us)
-        at = lane->last_us;
-    lane->last_us = at;
-    return at;
-}
-
-/* When the line has taken `len` bytes; ELV_NEVER: its queue is full. */
-static elv_time_us through(const struct elv_sim *w, const struct elv_sim_link *l, struct lane *lane,
-                           uint32_t bps, size_t len)
-{
-    if (bps == 0)
-        return w->now;
-    const elv_time_us start = lane->free_us > w->now ? lane->free_us : w->now;
-    if (l->queue_us > 0 && start - w->now > l->queue_us)
-        return ELV_NEVER;
-    lane->free_us = start + (elv_time_us)(((uint64_t)len * 1000000u) / bps);
-    return lane->free_us;
-}
-
-/* Puts `p` on the link of `client`; it belongs to the link from then on. */
-static void travel(struct elv_sim *w, uint32_t client, uint32_t kind, struct packet *p, size_t len)
-{
-    struct sim_node *n = w->nodes[client];
-    const struct elv_sim_link *l = &n->cfg.link;
-    const bool up = kind == AT_UP || kind == AT_HELLO_UP;
-    struct lane *lane = up ? &n->up_lane : &n->down_lane;
-    w->stats.sent++;
-    *(up ? &w->stats.bytes_up : &w->stats.bytes_down) += len;
-
-    const elv_time_us base =
-        through(w, l, lane, up ? l->up_bps : l->down_bps, len + OVERHEAD_BYTES);
-    const bool unlucky = elv_sim_chance(&n->net, l->loss_ppm);
-    const bool twice = elv_sim_chance(&n->net, l->duplicate_ppm);
-    const bool cut = up ? l->cut_up : l->cut_down;
-    if (unlucky || cut || base == ELV_NEVER || (l->mtu > 0 && len > l->mtu)) {
-        w->stats.lost++;
-        free_packet(w, p);
-        return;
-    }
-    if (twice) {
-        w->stats.duplicated++;
-        elv_sim_queue_push(&w->queue, arrival(n, lane, base), kind, 0, clone(p));
-    }
-    elv_sim_queue_push(&w->queue, arrival(n, lane, base), kind, 0, p);
-}
+enum { SLOT_BITS = 20 }; /* of a request id; the rest tells the users of a slot apart */
 
 static void transmit(struct elv_sim *w, struct exchange *ex)
 {
-    struct packet *p = new_packet();
-    p->ex = hold(ex);
-    p->body = share(ex->body);
-    travel(w, ex->client, AT_UP, p, bytes_of(ex->body).len);
+    struct packet *p = sim_packet();
+    p->ex = sim_hold(ex);
+    p->body = sim_share(ex->body);
+    sim_travel(w, ex->client, AT_UP, p, sim_bytes(ex->body).len);
 }
 
 /* The client no longer waits for this one. */
@@ -152,8 +22,8 @@ static void finish(struct elv_sim *w, struct exchange *ex)
     *(ex->next != NULL ? &ex->next->prev : &n->last) = ex->prev;
     ex->prev = ex->next = NULL;
     ex->live = false;
-    let_go(w, &ex->body);
-    unref(w, ex);
+    sim_let_go(w, &ex->body);
+    sim_unref(w, ex);
 }
 
 static void fail(struct elv_sim *w, struct exchange *ex)
@@ -165,31 +35,9 @@ static void fail(struct elv_sim *w, struct exchange *ex)
     sim_deliver(w, client, &ev);
 }
 
-static void fail_soon(struct elv_sim *w, struct exchange *ex)
+void net_fail_soon(struct elv_sim *w, struct exchange *ex)
 {
-    elv_sim_queue_push(&w->queue, w->now, AT_FAILED, 0, hold(ex));
-}
-
-static void say_hello(struct elv_sim *w, uint32_t client)
-{
-    struct sim_node *n = w->nodes[client];
-    struct packet *p = new_packet();
-    *p = (struct packet){.client = client,
-                         .life = n->life,
-                         .serial = n->hello.serial,
-                         .round = n->hello.round,
-                         .epoch = n->hello.epoch};
-    struct packet *late = clone(p);
-    const elv_time_us wait = hello_wait_us << n->hello.tries;
-    elv_sim_queue_push(&w->queue, w->now + wait, AT_HELLO_LATE, client, late);
-    travel(w, client, AT_HELLO_UP, p, HELLO_BYTES);
-}
-
-static void open_link(struct elv_sim *w, uint32_t client)
-{
-    struct hello *h = &w->nodes[client]->hello;
-    *h = (struct hello){.active = true, .serial = h->serial + 1};
-    say_hello(w, client);
+    elv_sim_queue_push(&w->queue, w->now, AT_FAILED, 0, sim_hold(ex));
 }
 
 static void arm_plain(struct elv_sim *w, uint32_t client, const struct exchange *ex)
@@ -201,7 +49,7 @@ static void arm_plain(struct elv_sim *w, uint32_t client, const struct exchange 
 }
 
 /* The first transmission: from here on the timers run. */
-static void launch(struct elv_sim *w, struct exchange *ex)
+void net_launch(struct elv_sim *w, struct exchange *ex)
 {
     struct sim_node *n = w->nodes[ex->client];
     ex->waiting = false;
@@ -210,7 +58,7 @@ static void launch(struct elv_sim *w, struct exchange *ex)
     if (ex->reliable) {
         const elv_time_us first = w->cfg.repeat.first_us;
         ex->wait_us = elv_sim_between(&n->net, first, first + first / 2);
-        elv_sim_queue_push(&w->queue, w->now + ex->wait_us, AT_REPEAT, 0, hold(ex));
+        elv_sim_queue_push(&w->queue, w->now + ex->wait_us, AT_REPEAT, 0, sim_hold(ex));
     } else if (!n->plain_armed) {
         arm_plain(w, ex->client, ex);
     }
@@ -238,7 +86,7 @@ void net_send(struct elv_sim *w, uint32_t client, const struct elv_action *a)
                             .life = n->life,
                             .id = a->id,
                             .request = a->request,
-                            .body = body_of(w, a->request.body),
+                            .body = sim_body(w, a->request.body),
                             .reliable = a->reliable,
                             .live = true,
                             .waiting = true,
@@ -246,9 +94,9 @@ void net_send(struct elv_sim *w, uint32_t client, const struct elv_action *a)
     *(n->last != NULL ? &n->last->next : &n->first) = ex;
     n->last = ex;
     if (n->linked)
-        launch(w, ex);
+        net_launch(w, ex);
     else if (!n->hello.active)
-        open_link(w, client);
+        sim_hello_open(w, client);
 }
 
 void net_forget(struct elv_sim *w, uint32_t client, uint32_t id)
@@ -263,10 +111,10 @@ void net_relink(struct elv_sim *w, uint32_t client)
     if (!w->nodes[client]->client)
         sim_break(w, "RELINK by a server");
     else
-        open_link(w, client);
+        sim_hello_open(w, client);
 }
 
-static struct number *number_of(struct sim_node *server, uint32_t number)
+struct number *sim_number(struct sim_node *server, uint32_t number)
 {
     if (number >= server->n_numbers) {
         const uint32_t n = number + 1 > 2 * server->n_numbers ? number + 1 : 2 * server->n_numbers;
@@ -294,7 +142,7 @@ static uint32_t owe(struct elv_sim *w, struct sim_node *server, struct exchange 
     const uint32_t slot = server->first_free;
     struct pending *p = &server->pending[slot - 1];
     server->first_free = p->next_free;
-    p->ex = hold(ex);
+    p->ex = sim_hold(ex);
     p->turn = turn;
     p->generation++;
     w->stats.requests++;
@@ -320,18 +168,18 @@ static void settle(struct elv_sim *w, struct sim_node *server, struct pending *p
     p->next_free = server->first_free;
     server->first_free = (uint32_t)(p - server->pending) + 1;
     w->stats.requests--;
-    unref(w, ex);
+    sim_unref(w, ex);
 }
 
 static void send_down(struct elv_sim *w, struct exchange *ex, const struct elv_response *response,
                       struct body *body, uint32_t turn)
 {
-    struct packet *p = new_packet();
-    p->ex = hold(ex);
-    p->body = share(body);
+    struct packet *p = sim_packet();
+    p->ex = sim_hold(ex);
+    p->body = sim_share(body);
     p->response = *response;
     p->turn = turn;
-    travel(w, ex->client, AT_DOWN, p, bytes_of(body).len);
+    sim_travel(w, ex->client, AT_DOWN, p, sim_bytes(body).len);
 }
 
 void net_reply(struct elv_sim *w, uint32_t server, const struct elv_action *a)
@@ -342,33 +190,33 @@ void net_reply(struct elv_sim *w, uint32_t server, const struct elv_action *a)
         sim_break(w, "REPLY to no request, or a second one");
         return;
     }
-    struct exchange *ex = hold(p->ex);
+    struct exchange *ex = sim_hold(p->ex);
     const uint32_t turn = p->turn;
     settle(w, n, p);
-    struct body *body = body_of(w, a->response.body);
+    struct body *body = sim_body(w, a->response.body);
     if (turn == 0 && ex->reliable) {
         ex->replied = true;
         ex->reply = a->response;
-        let_go(w, &ex->reply_body);
-        ex->reply_body = share(body);
+        sim_let_go(w, &ex->reply_body);
+        ex->reply_body = sim_share(body);
     }
     if (turn == 0 && ex->request.observe && elv_code_is_success(a->response.code)) {
-        struct number *who = number_of(n, w->nodes[ex->client]->cfg.number);
-        unref(w, who->observer);
-        who->observer = hold(ex);
+        struct number *who = sim_number(n, w->nodes[ex->client]->cfg.number);
+        sim_unref(w, who->observer);
+        who->observer = sim_hold(ex);
     }
     send_down(w, ex, &a->response, body, turn);
-    let_go(w, &body);
-    unref(w, ex);
+    sim_let_go(w, &body);
+    sim_unref(w, ex);
 }
 
 void net_notify(struct elv_sim *w, uint32_t server, uint32_t number)
 {
-    struct exchange *ex = number_of(w->nodes[server], number)->observer;
+    struct exchange *ex = sim_number(w->nodes[server], number)->observer;
     if (ex == NULL || ex->notifying)
         return;
     ex->notifying = true;
-    elv_sim_queue_push(&w->queue, w->now, AT_NOTIFY, 0, hold(ex));
+    elv_sim_queue_push(&w->queue, w->now, AT_NOTIFY, 0, sim_hold(ex));
 }
 
 static void ask(struct elv_sim *w, uint32_t server, struct exchange *ex, struct body *body,
@@ -379,7 +227,7 @@ static void ask(struct elv_sim *w, uint32_t server, struct exchange *ex, struct 
                            .peer = w->nodes[ex->client]->cfg.number,
                            .id = owe(w, n, ex, turn),
                            .request = ex->request};
-    ev.request.body = bytes_of(body);
+    ev.request.body = sim_bytes(body);
     sim_deliver(w, server, &ev);
 }
 
@@ -388,7 +236,7 @@ static void arrive_up(struct elv_sim *w, struct packet *p)
     struct exchange *ex = p->ex;
     const uint32_t server = w->nodes[ex->client]->cfg.server;
     struct sim_node *n = w->nodes[server];
-    const bool revoked = number_of(n, w->nodes[ex->client]->cfg.number)->revoked;
+    const bool revoked = sim_number(n, w->nodes[ex->client]->cfg.number)->revoked;
     if (!n->up || ex->epoch != n->life || revoked) {
         w->stats.black_holed++;
         return;
@@ -411,7 +259,7 @@ static void notify(struct elv_sim *w, struct exchange *ex)
     const uint32_t server = w->nodes[ex->client]->cfg.server;
     struct sim_node *n = w->nodes[server];
     ex->notifying = false;
-    if (n->up && number_of(n, w->nodes[ex->client]->cfg.number)->observer == ex)
+    if (n->up && sim_number(n, w->nodes[ex->client]->cfg.number)->observer == ex)
         ask(w, server, ex, NULL, ++ex->notified);
 }
 
@@ -421,10 +269,10 @@ static void arrive_down(struct elv_sim *w, struct packet *p)
     struct sim_node *n = w->nodes[ex->client];
     if (!ex->live) {
         /* A notification nobody wants is answered with a reset, which ends the observation. */
-        struct number *who = number_of(w->nodes[n->cfg.server], n->cfg.number);
+        struct number *who = sim_number(w->nodes[n->cfg.server], n->cfg.number);
         if (p->turn > 0 && who->observer == ex) {
             who->observer = NULL;
-            unref(w, ex);
+            sim_unref(w, ex);
         }
         return;
     }
@@ -433,76 +281,10 @@ static void arrive_down(struct elv_sim *w, struct packet *p)
     ex->turn = p->turn > ex->turn ? p->turn : ex->turn;
     ex->answered = true;
     struct elv_event ev = {.kind = ELV_EV_RESPONSE, .id = ex->id, .response = p->response};
-    ev.response.body = bytes_of(p->body);
+    ev.response.body = sim_bytes(p->body);
     if (!ex->request.observe)
         finish(w, ex);
     sim_deliver(w, p->ex->client, &ev);
-}
-
-static void hello_up(struct elv_sim *w, struct packet *p)
-{
-    struct sim_node *client = w->nodes[p->client];
-    struct sim_node *server = w->nodes[client->cfg.server];
-    const bool forgotten = p->round == HELLO_ROUNDS - 1 && p->epoch != server->life;
-    if (!server->up || forgotten || number_of(server, client->cfg.number)->revoked)
-        return;
-    struct packet *answer = clone(p);
-    answer->epoch = server->life;
-    travel(w, p->client, AT_HELLO_DOWN, answer, HELLO_BYTES);
-}
-
-static void move(struct elv_sim *w, uint32_t client, uint32_t epoch)
-{
-    struct sim_node *n = w->nodes[client];
-    const bool drop_old = elv_sim_chance(&n->net, ELV_SIM_PPM / 2);
-    n->linked = true;
-    n->epoch = epoch;
-    w->stats.links++;
-    for (struct exchange *ex = n->first; ex != NULL; ex = ex->next) {
-        if (ex->waiting)
-            launch(w, ex);
-        else if (drop_old)
-            fail_soon(w, ex);
-    }
-}
-
-static bool hello_is_current(const struct elv_sim *w, const struct packet *p)
-{
-    const struct sim_node *n = w->nodes[p->client];
-    return n->up && n->life == p->life && n->hello.active && n->hello.serial == p->serial;
-}
-
-static void hello_down(struct elv_sim *w, struct packet *p)
-{
-    if (!hello_is_current(w, p))
-        return;
-    struct hello *h = &w->nodes[p->client]->hello;
-    h->epoch = p->epoch;
-    h->round++;
-    h->serial++;
-    h->tries = 0;
-    if (h->round < HELLO_ROUNDS) {
-        say_hello(w, p->client);
-        return;
-    }
-    h->active = false;
-    move(w, p->client, p->epoch);
-}
-
-static void hello_late(struct elv_sim *w, struct packet *p)
-{
-    if (!hello_is_current(w, p))
-        return;
-    struct sim_node *n = w->nodes[p->client];
-    if (++n->hello.tries < HELLO_TRIES) {
-        say_hello(w, p->client);
-        return;
-    }
-    n->hello.active = false;
-    if (n->linked)
-        return; /* the old association stays in use */
-    for (struct exchange *ex = n->first; ex != NULL; ex = ex->next)
-        fail_soon(w, ex);
 }
 
 static void repeat(struct elv_sim *w, struct exchange *ex)
@@ -516,7 +298,7 @@ static void repeat(struct elv_sim *w, struct exchange *ex)
     ex->repeats++;
     ex->wait_us *= 2;
     w->stats.repeats++;
-    elv_sim_queue_push(&w->queue, w->now + ex->wait_us, AT_REPEAT, 0, hold(ex));
+    elv_sim_queue_push(&w->queue, w->now + ex->wait_us, AT_REPEAT, 0, sim_hold(ex));
     transmit(w, ex);
 }
 
@@ -565,13 +347,13 @@ void net_event(struct elv_sim *w, const struct elv_sim_entry *e)
         arrive_down(w, p);
         break;
     case AT_HELLO_UP:
-        hello_up(w, p);
+        sim_hello_up(w, p);
         break;
     case AT_HELLO_DOWN:
-        hello_down(w, p);
+        sim_hello_down(w, p);
         break;
     case AT_HELLO_LATE:
-        hello_late(w, p);
+        sim_hello_late(w, p);
         break;
     case AT_REPEAT:
         repeat(w, ex);
@@ -603,12 +385,12 @@ void net_drop(struct elv_sim *w, const struct elv_sim_entry *e)
     case AT_HELLO_UP:
     case AT_HELLO_DOWN:
     case AT_HELLO_LATE:
-        free_packet(w, e->what);
+        sim_packet_free(w, e->what);
         break;
     case AT_REPEAT:
     case AT_FAILED:
     case AT_NOTIFY:
-        unref(w, e->what);
+        sim_unref(w, e->what);
         break;
     default:
         break;
@@ -617,7 +399,7 @@ void net_drop(struct elv_sim *w, const struct elv_sim_entry *e)
 
 void net_revoke(struct elv_sim *w, uint32_t server, uint32_t number)
 {
-    number_of(w->nodes[server], number)->revoked = true;
+    sim_number(w->nodes[server], number)->revoked = true;
     elv_sim_queue_push(&w->queue, w->now, AT_GONE, number, (void *)(uintptr_t)server);
 }
 
@@ -631,7 +413,7 @@ void net_node_gone(struct elv_sim *w, uint32_t node)
         if (n->pending[i].ex != NULL)
             settle(w, n, &n->pending[i]);
     for (uint32_t i = 0; i < n->n_numbers; i++) {
-        unref(w, n->numbers[i].observer);
+        sim_unref(w, n->numbers[i].observer);
         n->numbers[i].observer = NULL;
     }
 }

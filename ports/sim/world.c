@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ports/sim/world.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/assert.h"
 #include "ports/sim/world_parts.h"
-
-#define LINE_MAX_LEN 160
 
 void *sim_life(uint32_t life) { return (void *)(uintptr_t)life; }
 
@@ -17,152 +13,6 @@ void sim_break(struct elv_sim *w, const char *how)
 {
     if (w->broken == NULL)
         w->broken = how;
-}
-
-static void mix(struct elv_sim *w, uint64_t v)
-{
-    w->hash = (w->hash ^ v) * 0x9E3779B97F4A7C15u;
-    w->hash ^= w->hash >> 32;
-}
-
-static void mix_bytes(struct elv_sim *w, struct elv_bytes b)
-{
-    mix(w, b.len);
-    size_t i = 0;
-    for (; b.len - i >= 8; i += 8) {
-        uint64_t v;
-        memcpy(&v, b.at + i, 8);
-        mix(w, v);
-    }
-    for (; i < b.len; i++)
-        mix(w, b.at[i]);
-}
-
-static void say(const struct elv_sim *w, uint32_t node, const char *what, uint32_t id,
-                const char *detail)
-{
-    if (w->cfg.watch.line == NULL)
-        return;
-    char text[LINE_MAX_LEN];
-    snprintf(text, sizeof text, "%" PRId64 ".%06" PRId64 " node=%" PRIu32 " %s id=%" PRIu32 "%s",
-             w->now / 1000000, w->now % 1000000, node, what, id, detail);
-    w->cfg.watch.line(w->cfg.watch.self, text);
-}
-
-static const char *op_text(enum elv_op op)
-{
-    static const char *const names[] = {
-        [ELV_OP_NONE] = "none",       [ELV_OP_MANIFEST] = "manifest",
-        [ELV_OP_JOIN] = "join",       [ELV_OP_LEAVE] = "leave",
-        [ELV_OP_TICKET] = "ticket",   [ELV_OP_MODEL_CHUNK] = "model",
-        [ELV_OP_STEP_CHUNK] = "step", [ELV_OP_UPDATE_CHUNK] = "update",
-        [ELV_OP_COMMIT] = "commit",
-    };
-    return (size_t)op < sizeof names / sizeof names[0] ? names[op] : "unknown";
-}
-
-static const char *store_text(enum elv_store_kind kind)
-{
-    static const char *const names[] = {
-        [ELV_STORE_APPEND] = "append", [ELV_STORE_DROP] = "drop", [ELV_STORE_PUT] = "put",
-        [ELV_STORE_ERASE] = "erase",   [ELV_STORE_FILE] = "file", [ELV_STORE_UNLINK] = "unlink",
-    };
-    return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
-}
-
-static void say_request(const struct elv_sim *w, uint32_t node, const char *what, uint32_t id,
-                        uint32_t peer, const struct elv_request *r)
-{
-    if (w->cfg.watch.line == NULL)
-        return;
-    char detail[LINE_MAX_LEN];
-    snprintf(detail, sizeof detail,
-             " peer=%" PRIu32 " op=%s assignment=%" PRIu32 " chunk=%" PRIu32 " len=%zu", peer,
-             op_text(r->op), r->assignment, r->chunk, r->body.len);
-    say(w, node, what, id, detail);
-}
-
-static void say_response(const struct elv_sim *w, uint32_t node, const char *what, uint32_t id,
-                         const struct elv_response *r)
-{
-    if (w->cfg.watch.line == NULL)
-        return;
-    char detail[LINE_MAX_LEN];
-    snprintf(detail, sizeof detail, " code=%u.%02u len=%zu", r->code >> 5, r->code & 31u,
-             r->body.len);
-    say(w, node, what, id, detail);
-}
-
-static void mix_request(struct elv_sim *w, const struct elv_request *r)
-{
-    mix(w, (uint64_t)r->op << 32 | r->chunk);
-    mix(w, r->digest);
-    mix(w, (uint64_t)r->assignment << 1 | r->observe);
-    mix_bytes(w, r->body);
-}
-
-static void mix_response(struct elv_sim *w, const struct elv_response *r)
-{
-    mix(w, (uint64_t)r->code << 32 | r->max_age_s);
-    mix_bytes(w, r->body);
-}
-
-static void log_event(struct elv_sim *w, uint32_t node, const struct elv_event *ev)
-{
-    static const char *const names[] = {
-        [ELV_EV_TICK] = "tick",         [ELV_EV_REQUEST] = "request",
-        [ELV_EV_RESPONSE] = "response", [ELV_EV_NO_ANSWER] = "no_answer",
-        [ELV_EV_STORED] = "stored",     [ELV_EV_COMPUTED] = "computed",
-        [ELV_EV_GONE] = "gone",         [ELV_EV_STOP] = "stop",
-    };
-    mix(w, (uint64_t)w->now);
-    mix(w, (uint64_t)node << 32 | (uint64_t)ev->kind);
-    mix(w, (uint64_t)ev->peer << 32 | ev->id);
-    mix(w, (uint64_t)ev->now);
-    mix(w, (uint64_t)(int64_t)ev->err);
-    if (ev->kind == ELV_EV_REQUEST) {
-        mix_request(w, &ev->request);
-        say_request(w, node, names[ev->kind], ev->id, ev->peer, &ev->request);
-    } else if (ev->kind == ELV_EV_RESPONSE) {
-        mix_response(w, &ev->response);
-        say_response(w, node, names[ev->kind], ev->id, &ev->response);
-    } else {
-        say(w, node, names[ev->kind], ev->id, ev->err == ELV_OK ? "" : elv_err_text(ev->err));
-    }
-}
-
-static void log_action(struct elv_sim *w, uint32_t node, const struct elv_action *a)
-{
-    static const char *const names[] = {
-        [ELV_DO_SEND] = "-> send",       [ELV_DO_FORGET] = "-> forget",
-        [ELV_DO_RELINK] = "-> relink",   [ELV_DO_REPLY] = "-> reply",
-        [ELV_DO_NOTIFY] = "-> notify",   [ELV_DO_STORE] = "-> store",
-        [ELV_DO_COMPUTE] = "-> compute", [ELV_DO_CANCEL] = "-> cancel",
-        [ELV_DO_END] = "-> end",
-    };
-    mix(w, (uint64_t)a->kind << 32 | a->id);
-    mix(w, (uint64_t)a->peer << 1 | a->reliable);
-    switch (a->kind) {
-    case ELV_DO_SEND:
-        mix_request(w, &a->request);
-        say_request(w, node, names[a->kind], a->id, a->peer, &a->request);
-        return;
-    case ELV_DO_REPLY:
-        mix_response(w, &a->response);
-        say_response(w, node, names[a->kind], a->id, &a->response);
-        return;
-    case ELV_DO_STORE:
-        mix(w, (uint64_t)a->store.kind << 32 | a->store.table);
-        mix(w, a->store.number);
-        mix_bytes(w, a->store.head);
-        mix_bytes(w, a->store.bytes);
-        say(w, node, names[a->kind], a->id, store_text(a->store.kind));
-        return;
-    default:
-        mix(w, a->compute.kind);
-        say(w, node, names[a->kind], a->id, "");
-        return;
-    }
 }
 
 /* A node's own clock. */
@@ -238,8 +88,8 @@ static void start_at(struct elv_sim *w, uint32_t node, elv_time_us when)
 static void crash(struct elv_sim *w, uint32_t node, struct elv_sim_crash how)
 {
     struct sim_node *n = w->nodes[node];
-    mix(w, (uint64_t)node << 1 | how.power);
-    say(w, node, how.power ? "power_loss" : "crash", 0, "");
+    sim_mix(w, (uint64_t)node << 1 | how.power);
+    sim_say(w, node, how.power ? "power_loss" : "crash", 0, "");
     w->stats.crashes++;
     bury(w, node);
     if (n->cfg.disk != NULL)
@@ -251,7 +101,7 @@ static void crash(struct elv_sim *w, uint32_t node, struct elv_sim_crash how)
 static void end(struct elv_sim *w, uint32_t node, uint32_t exit_code)
 {
     struct sim_node *n = w->nodes[node];
-    say(w, node, "ended", exit_code, "");
+    sim_say(w, node, "ended", exit_code, "");
     bury(w, node);
     n->ended = true;
     n->exit_code = exit_code;
@@ -280,33 +130,6 @@ static void store(struct elv_sim *w, uint32_t node, const struct elv_actions *di
     arm_disk(w, node);
 }
 
-static void compute(struct elv_sim *w, uint32_t node, const struct elv_action *a)
-{
-    struct sim_node *n = w->nodes[node];
-    for (const struct work *k = n->works; k != NULL; k = k->next)
-        if (k->id == a->id) {
-            sim_break(w, "COMPUTE with the id of one under way");
-            return;
-        }
-    struct work *k = elv_sim_alloc(sizeof *k);
-    *k = (struct work){.compute = a->compute, .node = node, .id = a->id, .next = n->works};
-    n->works = k;
-    elv_sim_queue_push(&w->queue, w->now, AT_SLICE, 0, k);
-}
-
-static void cancel(struct elv_sim *w, uint32_t node, uint32_t id)
-{
-    struct sim_node *n = w->nodes[node];
-    struct work *k = n->works;
-    while (k != NULL && k->id != id)
-        k = k->next;
-    if (k == NULL || k->cancelled)
-        return; /* its end is on the way */
-    k->cancelled = true;
-    if (n->cfg.slice == 0 && k->finished) /* it was all done at the start; end it here */
-        elv_sim_queue_push(&w->queue, w->now, AT_COMPUTED, 0, k);
-}
-
 static void carry_out_one(struct elv_sim *w, uint32_t node, const struct elv_action *a)
 {
     switch (a->kind) {
@@ -328,10 +151,10 @@ static void carry_out_one(struct elv_sim *w, uint32_t node, const struct elv_act
     case ELV_DO_STORE: /* together, see `store` */
         break;
     case ELV_DO_COMPUTE:
-        compute(w, node, a);
+        sim_compute(w, node, a);
         break;
     case ELV_DO_CANCEL:
-        cancel(w, node, a->id);
+        sim_cancel(w, node, a->id);
         break;
     case ELV_DO_END: /* after the others */
         break;
@@ -370,7 +193,7 @@ void sim_deliver(struct elv_sim *w, uint32_t node, struct elv_event *ev)
     ELV_ASSERT(ev->now >= n->last_now);
     n->last_now = ev->now;
     n->actions.n = 0;
-    log_event(w, node, ev);
+    sim_log_event(w, node, ev);
     n->stepping = true;
     n->node.step(n->node.self, ev, &n->actions);
     w->stats.events++;
@@ -379,7 +202,7 @@ void sim_deliver(struct elv_sim *w, uint32_t node, struct elv_event *ev)
         n->actions.n = 0;
     }
     for (uint32_t i = 0; i < n->actions.n; i++)
-        log_action(w, node, &n->actions.at[i]);
+        sim_log_action(w, node, &n->actions.at[i]);
     if (w->cfg.watch.stepped != NULL)
         w->cfg.watch.stepped(w->cfg.watch.self, node, ev, &n->actions);
     n->stepping = false;
@@ -400,7 +223,7 @@ static void start(struct elv_sim *w, uint32_t node)
     const elv_time_us now = local(n, w->now);
     if (n->cfg.host.start(n->cfg.host.self, node, now, &n->node) != ELV_OK) {
         w->stats.failed_starts++;
-        say(w, node, "start_failed", 0, "");
+        sim_say(w, node, "start_failed", 0, "");
         start_at(w, node, w->now + n->cfg.retry_us);
         return;
     }
@@ -414,79 +237,8 @@ static void start(struct elv_sim *w, uint32_t node)
     n->ended = false;
     n->starts++;
     w->stats.starts++;
-    say(w, node, "started", n->starts, "");
+    sim_say(w, node, "started", n->starts, "");
     sim_deliver(w, node, &(struct elv_event){.kind = ELV_EV_TICK});
-}
-
-static void take_work_out(struct sim_node *n, struct work *k)
-{
-    struct work **at = &n->works;
-    while (*at != k)
-        at = &(*at)->next;
-    *at = k->next;
-}
-
-static void computed(struct elv_sim *w, struct work *k)
-{
-    struct sim_node *n = w->nodes[k->node];
-    struct elv_event ev = {.kind = ELV_EV_COMPUTED, .id = k->id, .err = k->err};
-    const uint32_t node = k->node;
-    take_work_out(n, k);
-    free(k);
-    sim_deliver(w, node, &ev);
-}
-
-static elv_time_us cost(struct sim_node *n, const struct work *k, uint32_t units)
-{
-    const struct elv_sim_device *d = &n->cfg.device;
-    return d->cost == NULL ? 0 : d->cost(d->self, k->node, &k->compute, units, &n->device);
-}
-
-static void slice(struct elv_sim *w, struct work *k)
-{
-    struct sim_node *n = w->nodes[k->node];
-    if (k->cancelled) {
-        k->err = ELV_ERR_CANCELLED;
-        computed(w, k);
-        return;
-    }
-    uint32_t units = UINT32_MAX;
-    if (n->cfg.slice > 0)
-        units = 1 + elv_rng_below(&n->device, n->cfg.slice);
-    do
-        k->err = n->node.run(n->node.self, &k->compute, units);
-    while (k->err == ELV_ERR_BUSY && n->cfg.slice == 0);
-    k->finished = k->err != ELV_ERR_BUSY;
-    elv_sim_queue_push(&w->queue, w->now + cost(n, k, units), k->finished ? AT_COMPUTED : AT_SLICE,
-                       0, k);
-}
-
-/* A cancelled work of a node without slices is in the queue twice: at the moment of cancelling, and
- * at its old end, where only its memory is left to free. */
-static void work_event(struct elv_sim *w, const struct elv_sim_entry *e)
-{
-    struct work *k = e->what;
-    struct sim_node *n = w->nodes[k->node];
-    const bool twice = k->cancelled && k->finished && n->cfg.slice == 0;
-    if (k->dead) {
-        if (twice)
-            k->cancelled = false; /* the other entry frees it */
-        else
-            free(k);
-        return;
-    }
-    if (e->kind == AT_SLICE) {
-        slice(w, k);
-    } else if (twice) {
-        struct elv_event ev = {.kind = ELV_EV_COMPUTED, .id = k->id, .err = ELV_ERR_CANCELLED};
-        const uint32_t node = k->node;
-        take_work_out(n, k);
-        k->dead = true;
-        k->cancelled = false;
-        sim_deliver(w, node, &ev);
-    } else {
-        computed(w, k);
-    }
 }
 
 static void disk_event(struct elv_sim *w, uint32_t node)
@@ -514,7 +266,7 @@ static void happen(struct elv_sim *w, const struct elv_sim_entry *e)
     switch (e->kind) {
     case AT_SLICE:
     case AT_COMPUTED:
-        work_event(w, e);
+        sim_work_event(w, e);
         break;
     case AT_DISK:
         disk_event(w, e->arg);
@@ -554,7 +306,7 @@ struct elv_sim *elv_sim_new(const struct elv_sim_cfg *cfg)
     struct elv_sim *w = elv_sim_alloc(sizeof *w);
     w->cfg = *cfg;
     defaults(&w->cfg.repeat);
-    mix(w, cfg->seed);
+    sim_mix(w, cfg->seed);
     return w;
 }
 
@@ -672,7 +424,7 @@ void elv_sim_free(struct elv_sim *w)
     while (w->queue.n > 0) {
         const struct elv_sim_entry e = elv_sim_queue_pop(&w->queue);
         if (e.kind == AT_SLICE || e.kind == AT_COMPUTED)
-            work_event(w, &e);
+            sim_work_event(w, &e);
         else if (e.kind == AT_CALL)
             free(e.what);
         else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ports/sim/world_parts.h - what world.c and net.c share; nobody else includes it. */
+/* ports/sim/world_parts.h - what the files of the world share; nobody else includes it. */
 #ifndef ELV_PORTS_SIM_WORLD_PARTS_H
 #define ELV_PORTS_SIM_WORLD_PARTS_H
 
@@ -147,13 +147,47 @@ void sim_deliver(struct elv_sim *w, uint32_t node, struct elv_event *ev);
 void sim_break(struct elv_sim *w, const char *how);
 void *sim_life(uint32_t life); /* a life as a queue entry carries it */
 
+/* journal.c */
+void sim_mix(struct elv_sim *w, uint64_t v);
+void sim_say(const struct elv_sim *w, uint32_t node, const char *what, uint32_t id,
+             const char *detail);
+void sim_log_event(struct elv_sim *w, uint32_t node, const struct elv_event *ev);
+void sim_log_action(struct elv_sim *w, uint32_t node, const struct elv_action *a);
+
+/* work.c */
+void sim_compute(struct elv_sim *w, uint32_t node, const struct elv_action *a);
+void sim_cancel(struct elv_sim *w, uint32_t node, uint32_t id);
+void sim_work_event(struct elv_sim *w, const struct elv_sim_entry *e);
+
+/* carry.c */
+struct body *sim_body(struct elv_sim *w, struct elv_bytes bytes);
+struct body *sim_share(struct body *b);
+void sim_let_go(struct elv_sim *w, struct body **b);
+struct elv_bytes sim_bytes(const struct body *b);
+struct exchange *sim_hold(struct exchange *ex);
+void sim_unref(struct elv_sim *w, struct exchange *ex);
+struct packet *sim_packet(void);
+struct packet *sim_packet_clone(const struct packet *p);
+void sim_packet_free(struct elv_sim *w, struct packet *p);
+/* Puts `p` on the link of `client`; it belongs to the link from then on. */
+void sim_travel(struct elv_sim *w, uint32_t client, uint32_t kind, struct packet *p, size_t len);
+
+/* hello.c */
+void sim_hello_open(struct elv_sim *w, uint32_t client);
+void sim_hello_up(struct elv_sim *w, struct packet *p);
+void sim_hello_down(struct elv_sim *w, struct packet *p);
+void sim_hello_late(struct elv_sim *w, struct packet *p);
+
 /* net.c */
+struct number *sim_number(struct sim_node *server, uint32_t number);
 void net_send(struct elv_sim *w, uint32_t client, const struct elv_action *a);
 void net_forget(struct elv_sim *w, uint32_t client, uint32_t id);
 void net_relink(struct elv_sim *w, uint32_t client);
 void net_reply(struct elv_sim *w, uint32_t server, const struct elv_action *a);
 void net_notify(struct elv_sim *w, uint32_t server, uint32_t number);
-void net_event(struct elv_sim *w, const struct elv_sim_entry *e); /* AT_UP .. AT_NOTIFY, AT_GONE */
+void net_launch(struct elv_sim *w, struct exchange *ex); /* the first transmission */
+void net_fail_soon(struct elv_sim *w, struct exchange *ex);
+void net_event(struct elv_sim *w, const struct elv_sim_entry *e); /* AT_UP .. AT_PLAIN, AT_GONE */
 void net_drop(struct elv_sim *w, const struct elv_sim_entry *e); /* the same, when the world ends */
 void net_node_gone(struct elv_sim *w, uint32_t node);
 void net_revoke(struct elv_sim *w, uint32_t server, uint32_t number);
