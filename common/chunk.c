@@ -108,6 +108,17 @@ bool elv_bitmap_set(struct elv_bitmap *b, uint32_t i)
     return true;
 }
 
+bool elv_bitmap_clear(struct elv_bitmap *b, uint32_t i)
+{
+    if (!elv_bitmap_get(b, i))
+        return false;
+    b->words[i / 64] &= ~((uint64_t)1 << (i % 64));
+    b->n_set--;
+    if (i < b->first_clear)
+        b->first_clear = i;
+    return true;
+}
+
 void elv_missing_of(const struct elv_bitmap *b, struct elv_missing *m)
 {
     *m = (struct elv_missing){.first = b->first_clear};

@@ -73,6 +73,8 @@ void elv_bitmap_init(struct elv_bitmap *b, uint64_t *words, uint32_t n); /* clea
 bool elv_bitmap_get(const struct elv_bitmap *b, uint32_t i);
 /* Returns false when it was set already. */
 bool elv_bitmap_set(struct elv_bitmap *b, uint32_t i);
+/* The receiver lost it after all. Returns false when it was not set. */
+bool elv_bitmap_clear(struct elv_bitmap *b, uint32_t i);
 
 /* "Missing": the first index the receiver lacks, and 512 chunks from there. */
 #define ELV_MISSING_BITS 512u

@@ -3,9 +3,9 @@
 
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 #include "common/assert.h"
+#include "common/exact.h"
 
 /* Wider intermediates (x87) would round twice and change the last bit. */
 _Static_assert(FLT_EVAL_METHOD == 0, "float expressions must be evaluated as float");
@@ -86,32 +86,6 @@ uint32_t elv_rng_below(struct elv_rng *r, uint32_t n)
 
 float elv_rng_unit(struct elv_rng *r) { return (float)(elv_rng_u32(r) >> 8) * 0x1p-24f; }
 
-/* Natural logarithm of a normal positive number. The C library's differs from system to system;
- * this one is additions and multiplications in a fixed order: x = 2^e * m with m in [0.75, 1.5),
- * then 2 * artanh((m - 1) / (m + 1)) as a series. Error below 3 units in the last place. */
-static float ln(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    int32_t e = (int32_t)(bits >> 23) - 127;
-    bits = (bits & 0x007FFFFFu) | 0x3F800000u;
-    float m;
-    memcpy(&m, &bits, sizeof m);
-    if (m >= 1.5f) {
-        m = m * 0.5f;
-        e++;
-    }
-    const float t = (m - 1.0f) / (m + 1.0f);
-    const float t2 = t * t;
-    float s = 1.0f / 11.0f;
-    s = s * t2 + 1.0f / 9.0f;
-    s = s * t2 + 1.0f / 7.0f;
-    s = s * t2 + 1.0f / 5.0f;
-    s = s * t2 + 1.0f / 3.0f;
-    s = s * t2 * t + t;
-    return (float)e * 0.69314718f + 2.0f * s;
-}
-
 /* Uniform in [-1, 1). */
 static float signed_unit(struct elv_rng *r)
 {
@@ -126,7 +100,7 @@ float elv_rng_normal(struct elv_rng *r)
         const float v = signed_unit(r);
         s = u * u + v * v;
     } while (s >= 1.0f || s == 0.0f);
-    return u * sqrtf(-2.0f * ln(s) / s);
+    return u * sqrtf(-2.0f * elv_ln(s) / s);
 }
 
 void elv_rng_shuffle(struct elv_rng *r, uint32_t *at, uint32_t n)

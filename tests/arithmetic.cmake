@@ -3,3 +3,5 @@
 elv_test(test_rng elv_common)
 elv_test(test_sha256 elv_common)
 elv_test(test_model elv_common)
+elv_test(test_nn elv_kernels)
+elv_test(test_trainer elv_client)

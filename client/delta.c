@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/delta.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "common/assert.h"
+
+enum { SLICE = 4096, CHUNKS_PER_SLICE = 4 };
+
+static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+static bool is_finite(float v) { return v >= -FLT_MAX && v <= FLT_MAX; }
+
+uint32_t elv_delta_first_cap(const struct elv_model *m, const struct elv_codec_choice *choice)
+{
+    const struct elv_codec *codec = elv_codec_by_id(choice->id);
+    if (codec == NULL)
+        return 0;
+    const struct elv_codec_arg arg = {.param = choice->param};
+    const uint32_t n = codec->chunks_max(m->n_shared, &arg);
+    return n == UINT32_MAX || n == 0 ? 0 : n + 1;
+}
+
+void elv_delta_begin(struct elv_delta *d, const struct elv_delta_cfg *cfg)
+{
+    *d = (struct elv_delta){.cfg = *cfg};
+}
+
+static void next_pass(struct elv_delta *d)
+{
+    d->at++;
+    d->done = 0;
+}
+
+/* Nothing is written before all of it is known to be finite. */
+static enum elv_err check(struct elv_delta *d)
+{
+    const uint32_t end = d->done + smaller(SLICE, d->cfg.model->n_params - d->done);
+    for (; d->done < end; d->done++)
+        if (!is_finite(d->cfg.trained[d->done]))
+            return ELV_ERR_FORMAT;
+    if (d->done == d->cfg.model->n_params)
+        next_pass(d);
+    return ELV_ERR_BUSY;
+}
+
+/* What stays on the device moves to the base, before the subtraction writes over it. */
+static void keep_local(struct elv_delta *d)
+{
+    const struct elv_model *m = d->cfg.model;
+    for (uint32_t i = 0; i < m->n_layers; i++) {
+        const struct elv_layer *l = &m->layers[i];
+        for (uint32_t j = 0; l->local && j < l->n_weight + l->n_bias; j++)
+            d->cfg.base[l->weight_at + j] = d->cfg.trained[l->weight_at + j];
+    }
+    next_pass(d);
+}
+
+/* Shared coordinate i never lies behind place i of the flat vector, so going up and writing to
+ * place i overwrites nothing that is still needed. */
+static void subtract(struct elv_delta *d)
+{
+    uint32_t at = 0;
+    const uint32_t run = elv_model_run(d->cfg.model, d->done, &at);
+    const uint32_t n = smaller(run, SLICE);
+    float *out = d->cfg.trained + d->done;
+    for (uint32_t i = 0; i < n; i++) {
+        const float v = d->cfg.trained[at + i] - d->cfg.base[at + i];
+        const float size = v < 0.0f ? -v : v;
+        out[i] = v;
+        d->norm2 += (double)v * (double)v;
+        d->largest = size > d->largest ? size : d->largest;
+    }
+    d->done += n;
+    if (d->done == d->cfg.model->n_shared)
+        next_pass(d);
+}
+
+static enum elv_err clip(struct elv_delta *d)
+{
+    const double norm = sqrt(d->norm2);
+    const bool too_long = d->cfg.clip > 0.0f && norm > (double)d->cfg.clip;
+    const double factor = too_long ? (double)d->cfg.clip / norm : 1.0;
+    if (!((double)d->largest * factor <= (double)d->cfg.bound)) /* false for an infinite one too */
+        return ELV_ERR_RANGE;
+    const uint32_t end = too_long ? d->done + smaller(SLICE, d->cfg.model->n_shared - d->done)
+                                  : d->cfg.model->n_shared;
+    for (; too_long && d->done < end; d->done++)
+        d->cfg.trained[d->done] = (float)((double)d->cfg.trained[d->done] * factor);
+    if (end == d->cfg.model->n_shared) {
+        next_pass(d);
+        d->cfg.first[0] = 0;
+        elv_body_digest_init(&d->hash);
+    }
+    return ELV_ERR_BUSY;
+}
+
+static enum elv_err make(const struct elv_delta *d, uint32_t index, uint8_t out[ELV_CHUNK_MAX],
+                         size_t *len, uint32_t *count)
+{
+    struct elv_chunk c = {.kind = ELV_BODY_UPDATE,
+                          .codec = d->cfg.codec,
+                          .index = index,
+                          .first = d->cfg.first[index]};
+    for (uint32_t i = 0; i < ELV_CHUNK_TAG_LEN; i++)
+        c.tag[i] = (uint8_t)(d->cfg.nonce >> 8 * i);
+    const enum elv_err err =
+        elv_pack(d->cfg.pack, d->cfg.trained, d->cfg.model->n_shared, &d->cfg.arg, &c, out, len);
+    *count = c.count;
+    return err;
+}
+
+static enum elv_err hash(struct elv_delta *d)
+{
+    for (uint32_t i = 0; i < CHUNKS_PER_SLICE; i++) {
+        uint8_t bytes[ELV_CHUNK_MAX], sum[ELV_CHUNK_HASH_LEN];
+        size_t len;
+        uint32_t count;
+        ELV_ASSERT(d->n_chunks + 1 < d->cfg.first_cap);
+        const enum elv_err err = make(d, d->n_chunks, bytes, &len, &count);
+        if (err != ELV_OK)
+            return err;
+        elv_chunk_hash((struct elv_bytes){bytes, len}, sum);
+        elv_body_digest_add(&d->hash, sum);
+        const uint32_t end = d->cfg.first[d->n_chunks] + count;
+        d->cfg.first[++d->n_chunks] = end;
+        if (end == d->cfg.model->n_shared) {
+            elv_body_digest_final(&d->hash, d->digest);
+            return ELV_OK;
+        }
+    }
+    return ELV_ERR_BUSY;
+}
+
+static enum elv_err slice(struct elv_delta *d)
+{
+    switch (d->at) {
+    case ELV_DELTA_CHECK:
+        return check(d);
+    case ELV_DELTA_KEEP:
+        keep_local(d);
+        return ELV_ERR_BUSY;
+    case ELV_DELTA_SUBTRACT:
+        subtract(d);
+        return ELV_ERR_BUSY;
+    case ELV_DELTA_CLIP:
+        return clip(d);
+    case ELV_DELTA_HASH:
+        return hash(d);
+    }
+    return ELV_ERR_ARG;
+}
+
+enum elv_err elv_delta_run(struct elv_delta *d, uint32_t budget)
+{
+    enum elv_err err = ELV_ERR_BUSY;
+    for (uint32_t i = 0; i == 0 || (i < budget && err == ELV_ERR_BUSY); i++)
+        err = slice(d);
+    return err;
+}
+
+void elv_delta_chunk(const struct elv_delta *d, uint32_t index, uint8_t out[ELV_CHUNK_MAX],
+                     size_t *len)
+{
+    uint32_t count;
+    ELV_ASSERT(index < d->n_chunks);
+    const enum elv_err err = make(d, index, out, len, &count);
+    ELV_ASSERT(err == ELV_OK);
+    ELV_ASSERT(count == d->cfg.first[index + 1] - d->cfg.first[index]);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/memory.h"
+
+#include "client/base.h"
+#include "client/delta.h"
+
+void elv_memory_fixed(struct elv_arena *a, uint32_t burst, struct elv_memory *m)
+{
+    *m = (struct elv_memory){0};
+    m->message = elv_arena_take(a, ELV_MSG_MAX, 1);
+    m->chunks = elv_arena_take(a, burst, ELV_CHUNK_MAX);
+}
+
+/* Room for the update in any of the job's codecs that this build has. */
+static uint32_t first_cap(const struct elv_manifest *manifest, const struct elv_model *model)
+{
+    uint32_t cap = 1;
+    for (uint32_t i = 0; i < manifest->n_up; i++) {
+        const uint32_t needs = elv_delta_first_cap(model, &manifest->up[i]);
+        cap = needs > cap ? needs : cap;
+    }
+    return cap;
+}
+
+enum elv_err elv_memory_run(struct elv_arena *a, const struct elv_manifest *manifest,
+                            const struct elv_model *model, struct elv_memory *m)
+{
+    const uint32_t down = elv_base_chunks_max(model);
+    m->hash_cap = elv_base_hash_cap(model);
+    m->first_cap = first_cap(manifest, model);
+    if (m->hash_cap == 0)
+        return ELV_ERR_SPACE;
+    m->base = elv_arena_take(a, model->n_params, sizeof *m->base);
+    m->fresh = elv_arena_take(a, model->n_params, sizeof *m->fresh);
+    m->hash = elv_arena_take(a, m->hash_cap, ELV_CHUNK_HASH_LEN);
+    m->first = elv_arena_take(a, m->first_cap, sizeof *m->first);
+    m->bitmap = elv_arena_take(a, ELV_BITMAP_WORDS(down > m->first_cap ? down : m->first_cap),
+                               sizeof *m->bitmap);
+    m->values = elv_arena_take(a, ELV_PACK_VALUES_MAX, sizeof *m->values);
+    m->bytes = elv_arena_take(a, ELV_CHUNK_PAYLOAD_MAX, 1);
+    return a->err;
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/wire_samples.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/codec.h"
+
+#define CODEC(type)                                                                                \
+    static enum elv_err type##_encode(const union wire_msg *m, uint8_t *out, size_t cap,           \
+                                      size_t *len)                                                 \
+    {                                                                                              \
+        return elv_##type##_encode(&m->type, out, cap, len);                                       \
+    }                                                                                              \
+    static enum elv_err type##_decode(struct elv_bytes in, union wire_msg *m)                      \
+    {                                                                                              \
+        return elv_##type##_decode(in, &m->type);                                                  \
+    }
+CODEC(manifest)
+CODEC(join)
+CODEC(joined)
+CODEC(refusal)
+CODEC(ticket)
+CODEC(progress)
+CODEC(commit)
+CODEC(verdict)
+
+#define ROW(type)                                                                                  \
+    {                                                                                              \
+#type, type##_encode, type##_decode                                                        \
+    }
+const struct wire_codec wire_codecs[WIRE_CODECS] = {
+    [MANIFEST] = ROW(manifest), [JOIN] = ROW(join),       [JOINED] = ROW(joined),
+    [REFUSAL] = ROW(refusal),   [TICKET] = ROW(ticket),   [PROGRESS] = ROW(progress),
+    [COMMIT] = ROW(commit),     [VERDICT] = ROW(verdict),
+};
+
+static struct elv_text text(const char *s) { return (struct elv_text){.at = s, .len = strlen(s)}; }
+
+/* Bytes that show where they belong: start, start + 1, ... */
+static void count_up(uint8_t *out, size_t len, unsigned start)
+{
+    for (size_t i = 0; i < len; i++)
+        out[i] = (uint8_t)(start + i);
+}
+
+static void manifest(union wire_msg *m)
+{
+    m->manifest = (struct elv_manifest){
+        .wire_min = 1,
+        .wire_max = 1,
+        .seed = 0x0123456789ABCDEF,
+        .job = text("fashion"),
+        .input = text("1x28x28"),
+        .layers = text("conv 8 5x5 relu, maxpool 2, dense 10"),
+        .n_params = 11738,
+        .loss = ELV_LOSS_SOFTMAX_XENT,
+        .optimizer = ELV_OPT_SGD,
+        .momentum = 0.9f,
+        .weight_decay = 0.0005f,
+        .scale = 1.0f / 255,
+        .mean = 0.286f,
+        .std = 0.353f,
+        .partition = text("dirichlet 0.5"),
+        .holdout = 0.125f,
+        .arithmetic = ELV_ARITHMETIC_FAST,
+        .up = {{.id = ELV_CODEC_Q8}, {.id = ELV_CODEC_F32}},
+        .n_up = 2,
+        .down = {.id = ELV_CODEC_F32},
+        .deflate = true,
+        .bound = 8,
+        .clip = 0,
+        .weight_max = 100000,
+    };
+    count_up(m->manifest.run, sizeof m->manifest.run, 0x10);
+    count_up(m->manifest.fingerprint, sizeof m->manifest.fingerprint, 0x40);
+}
+
+static void join(union wire_msg *m)
+{
+    m->join = (struct elv_join){
+        .wire_min = 1,
+        .wire_max = 1,
+        .software = text("elver/0.1.0"),
+        .boot = 0xFEDCBA9876543210,
+        .memory = 48u << 10,
+        .speed = 250,
+        .samples = 600,
+        .codecs = {ELV_CODEC_Q8, ELV_CODEC_F32},
+        .n_codecs = 2,
+    };
+    count_up(m->join.manifest, sizeof m->join.manifest, 0xA0);
+}
+
+static void joined(union wire_msg *m)
+{
+    m->joined = (struct elv_joined){
+        .client = 7, .wire = 1, .window = 16, .jitter_ms = 2500, .codec = ELV_CODEC_Q8};
+}
+
+static void refusal(union wire_msg *m)
+{
+    m->refusal = (struct elv_refusal){.reason = ELV_REASON_FULL, .retry_ms = 30000};
+}
+
+static void body(struct elv_body_ref *b, unsigned start, uint32_t n_chunks, uint8_t codec)
+{
+    count_up(b->digest, sizeof b->digest, start);
+    b->n_chunks = n_chunks;
+    b->codec = codec;
+}
+
+static void ticket_train(union wire_msg *m)
+{
+    m->ticket = (struct elv_ticket){
+        .what = ELV_WHAT_TRAIN,
+        .poll_ms = 5000,
+        .window = 32,
+        .assignment = 12,
+        .round = 5,
+        .version = 4,
+        .n_steps = 2,
+        .local_epochs = 1,
+        .batch = 32,
+        .learning_rate = 0.05f,
+        .up = {.id = ELV_CODEC_Q8},
+        .deadline_ms = 28750,
+    };
+    count_up(m->ticket.manifest, sizeof m->ticket.manifest, 0xA0);
+    count_up(m->ticket.model, sizeof m->ticket.model, 0x60);
+    body(&m->ticket.full, 0x80, 47, ELV_CODEC_F32);
+    body(&m->ticket.step[0], 0x90, 12, ELV_CODEC_Q8);
+    body(&m->ticket.step[1], 0xB0, 12, ELV_CODEC_Q8);
+}
+
+static void ticket_evaluate(union wire_msg *m)
+{
+    ticket_train(m);
+    m->ticket.what = ELV_WHAT_EVALUATE;
+    m->ticket.version = 0;
+    m->ticket.full = (struct elv_body_ref){0};
+    m->ticket.n_steps = 0;
+    memset(m->ticket.step, 0, sizeof m->ticket.step);
+    m->ticket.local_epochs = 0;
+    m->ticket.batch = 0;
+    m->ticket.learning_rate = 0;
+    m->ticket.up = (struct elv_codec_choice){0};
+}
+
+static void ticket_wait(union wire_msg *m)
+{
+    m->ticket = (struct elv_ticket){.what = ELV_WHAT_WAIT, .poll_ms = 1500, .window = 8};
+    count_up(m->ticket.manifest, sizeof m->ticket.manifest, 0xA0);
+}
+
+static void ticket_stop(union wire_msg *m)
+{
+    ticket_wait(m);
+    m->ticket.what = ELV_WHAT_STOP;
+}
+
+static void progress(union wire_msg *m)
+{
+    m->progress = (struct elv_progress){.missing = {.first = 300}, .window = 24};
+    m->progress.missing.have[0] = 0xFE;
+    m->progress.missing.have[2] = 0x01;
+}
+
+static void progress_complete(union wire_msg *m)
+{
+    m->progress = (struct elv_progress){.missing = {.first = 312}, .window = 24};
+}
+
+static void commit_done(union wire_msg *m)
+{
+    m->commit = (struct elv_commit){
+        .status = ELV_STATUS_DONE,
+        .nonce = 0x1122334455667788,
+        .samples = 600,
+        .seen = 1200,
+        .steps = 38,
+        .loss_sum = 1234.56789,
+        .n_chunks = 12,
+        .compute_ms = 5300,
+        .eval = {.n = 60,
+                 .loss = 40.5,
+                 .n_classes = 3,
+                 .support = {10, 20, 30},
+                 .predicted = {15, 15, 30},
+                 .correct = {9, 14, 28}},
+        .user = {{text("joules"), 17.25}, {text("top5"), 59}},
+        .n_user = 2,
+    };
+    count_up(m->commit.digest, sizeof m->commit.digest, 0xC0);
+}
+
+static void commit_evaluated(union wire_msg *m)
+{
+    m->commit = (struct elv_commit){
+        .status = ELV_STATUS_DONE,
+        .nonce = 1,
+        .samples = 600,
+        .compute_ms = 80,
+        .eval = {.n = 60, .loss = 33.25},
+    };
+}
+
+static void commit_declined(union wire_msg *m)
+{
+    m->commit = (struct elv_commit){
+        .status = ELV_STATUS_DECLINED, .reason = ELV_REASON_BUSY, .nonce = 2, .samples = 600};
+}
+
+static void verdict_accepted(union wire_msg *m)
+{
+    m->verdict = (struct elv_verdict){.decision = ELV_ACCEPTED};
+}
+
+static void verdict_missing(union wire_msg *m)
+{
+    m->verdict = (struct elv_verdict){.decision = ELV_MISSING, .missing = {.first = 3}};
+    m->verdict.missing.have[0] = 0x02;
+}
+
+static void verdict_refused(union wire_msg *m)
+{
+    m->verdict = (struct elv_verdict){.decision = ELV_REFUSED, .reason = ELV_REASON_ROUND_CLOSED};
+}
+
+/* Codes a few values as the chunk that starts at `first`. */
+static void coded(struct elv_chunk *c, uint8_t *payload, uint8_t codec, const float *v, uint32_t n)
+{
+    const struct elv_codec_arg arg = {0};
+    c->codec = codec;
+    if (elv_codec_by_id(codec)->encode(v, n, 0, c->index, &arg, payload, ELV_CHUNK_PAYLOAD_MAX,
+                                       &c->payload.len, &c->count) != ELV_OK)
+        abort();
+    c->payload.at = payload;
+}
+
+static void chunk_model_f32(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    static const float v[] = {0.0f, 1.0f, -2.5f, 0.1f};
+    *c = (struct elv_chunk){.kind = ELV_BODY_MODEL, .index = 0, .first = 0};
+    count_up(c->tag, sizeof c->tag, 0x80);
+    coded(c, payload, ELV_CODEC_F32, v, 4);
+}
+
+static void chunk_step_q8(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    static const float v[] = {1.27f, -1.27f, 0.005f, 0.015f, 0.0f, -0.64f};
+    *c = (struct elv_chunk){.kind = ELV_BODY_STEP, .index = 2, .first = 1992};
+    count_up(c->tag, sizeof c->tag, 0x90);
+    coded(c, payload, ELV_CODEC_Q8, v, 6);
+}
+
+static void chunk_update_full(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    float v[1000];
+    for (int i = 0; i < 1000; i++)
+        v[i] = (float)((i * 37) % 255 - 127) / 128.0f;
+    *c = (struct elv_chunk){.kind = ELV_BODY_UPDATE, .index = 1, .first = 996};
+    count_up(c->tag, sizeof c->tag, 0x88);
+    coded(c, payload, ELV_CODEC_Q8, v, 1000);
+}
+
+/* Raw deflate of 5 zero bytes: what zlib writes for q8 of one zero. */
+static void chunk_update_deflated(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    static const uint8_t deflated[] = {0x63, 0x60, 0x00, 0x02, 0x00};
+    memcpy(payload, deflated, sizeof deflated);
+    *c = (struct elv_chunk){.kind = ELV_BODY_UPDATE,
+                            .codec = ELV_CODEC_Q8,
+                            .flags = ELV_CHUNK_DEFLATED,
+                            .index = 0,
+                            .first = 0,
+                            .count = 1,
+                            .payload = {.at = payload, .len = sizeof deflated}};
+    count_up(c->tag, sizeof c->tag, 0x88);
+}
+
+const struct wire_sample wire_samples[] = {
+    {"manifest.cbor", MANIFEST, manifest, NULL},
+    {"join.cbor", JOIN, join, NULL},
+    {"joined.cbor", JOINED, joined, NULL},
+    {"refusal.cbor", REFUSAL, refusal, NULL},
+    {"ticket-train.cbor", TICKET, ticket_train, NULL},
+    {"ticket-evaluate.cbor", TICKET, ticket_evaluate, NULL},
+    {"ticket-wait.cbor", TICKET, ticket_wait, NULL},
+    {"ticket-stop.cbor", TICKET, ticket_stop, NULL},
+    {"progress.cbor", PROGRESS, progress, NULL},
+    {"progress-complete.cbor", PROGRESS, progress_complete, NULL},
+    {"commit-done.cbor", COMMIT, commit_done, NULL},
+    {"commit-evaluated.cbor", COMMIT, commit_evaluated, NULL},
+    {"commit-declined.cbor", COMMIT, commit_declined, NULL},
+    {"verdict-accepted.cbor", VERDICT, verdict_accepted, NULL},
+    {"verdict-missing.cbor", VERDICT, verdict_missing, NULL},
+    {"verdict-refused.cbor", VERDICT, verdict_refused, NULL},
+    {"model-f32.chunk", -1, NULL, chunk_model_f32},
+    {"step-q8.chunk", -1, NULL, chunk_step_q8},
+    {"update-q8.chunk", -1, NULL, chunk_update_full},
+    {"update-q8-deflated.chunk", -1, NULL, chunk_update_deflated},
+};
+const size_t wire_samples_n = sizeof wire_samples / sizeof wire_samples[0];
+
+size_t wire_sample_bytes(const struct wire_sample *s, uint8_t *out)
+{
+    size_t len;
+    enum elv_err err;
+    if (s->codec >= 0) {
+        union wire_msg m;
+        memset(&m, 0, sizeof m);
+        s->fill(&m);
+        err = wire_codecs[s->codec].encode(&m, out, ELV_MANIFEST_MAX, &len);
+    } else {
+        struct elv_chunk c;
+        uint8_t payload[ELV_CHUNK_PAYLOAD_MAX];
+        s->fill_chunk(&c, payload);
+        err = elv_chunk_encode(&c, out, ELV_CHUNK_MAX, &len);
+    }
+    if (err != ELV_OK)
+        abort();
+    return len;
+}
