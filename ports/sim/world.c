@@ -109,7 +109,18 @@ static void end(struct elv_sim *w, uint32_t node, uint32_t exit_code)
         elv_sim_disk_flush(n->cfg.disk);
 }
 
-/* All STOREs of a step are one transaction; it is handed over where the first of them stands. */
+/* A node without a disk keeps nothing and is told that all went well, as on POSIX. */
+static void store_nowhere(struct elv_sim *w, uint32_t node, const struct elv_actions *did)
+{
+    for (uint32_t i = 0; i < did->n; i++)
+        if (did->at[i].kind == ELV_DO_STORE && did->at[i].id != 0) {
+            struct stored *s = elv_sim_alloc(sizeof *s);
+            *s = (struct stored){.life = w->nodes[node]->life, .id = did->at[i].id};
+            elv_sim_queue_push(&w->queue, w->now, AT_STORED, node, s);
+        }
+}
+
+/* All STOREs of a step are one transaction, handed over before anything else of the step. */
 static void store(struct elv_sim *w, uint32_t node, const struct elv_actions *did)
 {
     struct sim_node *n = w->nodes[node];
@@ -121,8 +132,10 @@ static void store(struct elv_sim *w, uint32_t node, const struct elv_actions *di
     for (uint32_t i = 0; i < did->n; i++)
         if (did->at[i].kind == ELV_DO_STORE)
             w->stores[count++] = did->at[i];
+    if (count == 0)
+        return;
     if (n->cfg.disk == NULL) {
-        sim_break(w, "STORE by a node without a disk");
+        store_nowhere(w, node, did);
         return;
     }
     const struct elv_store disk = elv_sim_disk_store(n->cfg.disk);
@@ -148,7 +161,7 @@ static void carry_out_one(struct elv_sim *w, uint32_t node, const struct elv_act
     case ELV_DO_NOTIFY:
         net_notify(w, node, a->peer);
         break;
-    case ELV_DO_STORE: /* together, see `store` */
+    case ELV_DO_STORE: /* done, see `store` */
         break;
     case ELV_DO_COMPUTE:
         sim_compute(w, node, a);
@@ -161,22 +174,26 @@ static void carry_out_one(struct elv_sim *w, uint32_t node, const struct elv_act
     }
 }
 
-static void carry_out(struct elv_sim *w, uint32_t node)
+/* True: the node dies before its next action. */
+static bool dies(struct elv_sim *w, uint32_t node)
 {
     struct sim_node *n = w->nodes[node];
-    const struct elv_actions *did = &n->actions;
-    bool stored = false;
+    if (!n->doomed || n->doom.actions-- > 0)
+        return false;
+    crash(w, node, n->doom);
+    return true;
+}
+
+static void carry_out(struct elv_sim *w, uint32_t node)
+{
+    const struct elv_actions *did = &w->nodes[node]->actions;
+    if (did->n == 0 || dies(w, node))
+        return;
+    store(w, node, did);
     for (uint32_t i = 0; i < did->n; i++) {
-        const struct elv_action *a = &did->at[i];
-        if (n->doomed && n->doom.actions-- == 0) {
-            crash(w, node, n->doom);
+        if (i > 0 && dies(w, node))
             return;
-        }
-        if (a->kind == ELV_DO_STORE && !stored) {
-            store(w, node, did);
-            stored = true;
-        }
-        carry_out_one(w, node, a);
+        carry_out_one(w, node, &did->at[i]);
     }
     for (uint32_t i = 0; i < did->n; i++)
         if (did->at[i].kind == ELV_DO_END) {
@@ -255,6 +272,14 @@ static void disk_event(struct elv_sim *w, uint32_t node)
         arm_disk(w, node);
 }
 
+static void stored(struct elv_sim *w, const struct elv_sim_entry *e)
+{
+    const struct stored s = *(const struct stored *)e->what;
+    free(e->what);
+    if (w->nodes[e->arg]->life == s.life)
+        sim_deliver(w, e->arg, &(struct elv_event){.kind = ELV_EV_STORED, .id = s.id});
+}
+
 static bool still(const struct elv_sim *w, const struct elv_sim_entry *e)
 {
     return sim_life(w->nodes[e->arg]->life) == e->what;
@@ -278,6 +303,9 @@ static void happen(struct elv_sim *w, const struct elv_sim_entry *e)
     case AT_STOP:
         if (still(w, e) && w->nodes[e->arg]->up)
             sim_deliver(w, e->arg, &(struct elv_event){.kind = ELV_EV_STOP});
+        break;
+    case AT_STORED:
+        stored(w, e);
         break;
     case AT_CALL:
         call->what(call->ctx, call->arg);
@@ -425,7 +453,7 @@ void elv_sim_free(struct elv_sim *w)
         const struct elv_sim_entry e = elv_sim_queue_pop(&w->queue);
         if (e.kind == AT_SLICE || e.kind == AT_COMPUTED)
             sim_work_event(w, &e);
-        else if (e.kind == AT_CALL)
+        else if (e.kind == AT_CALL || e.kind == AT_STORED)
             free(e.what);
         else
             net_drop(w, &e);

@@ -116,10 +116,15 @@ enum {
     AT_SLICE,      /* what: work */
     AT_COMPUTED,   /* what: work */
     AT_DISK,       /* arg: node */
+    AT_STORED,     /* arg: node without a disk; what: stored */
     AT_START,      /* arg: node; what: its life */
     AT_STOP,       /* arg: node; what: its life */
     AT_GONE,       /* arg: client number; what: server node's index */
     AT_CALL,       /* what: call */
+};
+
+struct stored {
+    uint32_t life, id;
 };
 
 struct call {
