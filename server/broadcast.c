@@ -63,7 +63,8 @@ void elv_broadcast_digest(const struct elv_broadcast *c, const float *v, uint8_t
     const struct elv_codec_arg arg = {0};
     uint8_t chunk[ELV_CHUNK_MAX], hash[ELV_CHUNK_HASH_LEN];
     struct elv_body_digest d;
-    *full = (struct elv_body_ref){.codec = c->full->id, .n_chunks = c->full->chunks_max(c->n, &arg)};
+    *full =
+        (struct elv_body_ref){.codec = c->full->id, .n_chunks = c->full->chunks_max(c->n, &arg)};
     elv_body_digest_init(&d);
     for (uint32_t i = 0; i < full->n_chunks; i++) {
         const size_t len = elv_broadcast_chunk(c, v, no_tag, i, chunk);

@@ -26,18 +26,18 @@ struct elv_step {
 };
 
 struct elv_broadcast {
-    uint32_t n;      /* shared coordinates */
-    float *w;        /* f32 [n] master */
-    float *b;        /* f32 [n] published */
-    float *next;     /* f32 [n] the one being made */
-    float *rule;     /* the rule's state; NULL: none */
-    int64_t *sum;    /* [n] */
+    uint32_t n;   /* shared coordinates */
+    float *w;     /* f32 [n] master */
+    float *b;     /* f32 [n] published */
+    float *next;  /* f32 [n] the one being made */
+    float *rule;  /* the rule's state; NULL: none */
+    int64_t *sum; /* [n] */
     uint32_t version;
     struct elv_rec_version rec; /* of `version` */
     const struct elv_codec *full, *down;
     struct elv_codec_arg arg;
     struct elv_step steps[ELV_STEPS_MAX]; /* version v in place v % n_steps */
-    uint32_t n_steps; /* places; 0: no steps */
+    uint32_t n_steps;                     /* places; 0: no steps */
     uint32_t step_chunks_max;
     size_t step_cap;
 };

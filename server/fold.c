@@ -1,12 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/fold.h"
 
+#include <string.h>
+
 #include "common/assert.h"
+
+enum { ZERO_STRIDE = 65536 }; /* sums made zero per unit of budget */
 
 void elv_fold_layout(struct elv_fold *f, struct elv_arena *a, uint32_t coords_max)
 {
     for (uint32_t i = 0; i < ELV_FOLD_MAX; i++)
         elv_unpacked_layout(&f->bufs[i], a, coords_max);
+}
+
+void elv_fold_soil(struct elv_fold *f) { f->zeroed = 0; }
+
+/* True once the sums may be added to. */
+static bool sums_ready(struct elv_fold *f, uint32_t *budget)
+{
+    while (f->zeroed<f->n_params && * budget> 0) {
+        const size_t left = f->n_params - f->zeroed;
+        const size_t n = left < ZERO_STRIDE ? left : ZERO_STRIDE;
+        memset(f->sum + f->zeroed, 0, n * sizeof *f->sum);
+        f->zeroed += n;
+        --*budget;
+    }
+    return f->zeroed == f->n_params;
 }
 
 /* Chunk `index` of every update that has one. Their ranges may differ. */
@@ -35,6 +54,8 @@ static enum elv_err fold_index(struct elv_fold *f, uint32_t index, bool *more)
 enum elv_err elv_fold_run(struct elv_fold *f, uint32_t budget)
 {
     bool more = true;
+    if (!sums_ready(f, &budget))
+        return ELV_ERR_BUSY;
     for (uint32_t i = 0; more && i < budget; i++) {
         const enum elv_err err = fold_index(f, f->index++, &more);
         if (err != ELV_OK)
@@ -47,6 +68,7 @@ void elv_refold_start(struct elv_refold *r, uint64_t log_len)
 {
     r->scan = elv_log_scan_of(r->fold->unpack->disk, r->fold->unpack->log, r->scan_buf);
     r->scan.end = log_len;
+    elv_fold_soil(r->fold);
 }
 
 static struct elv_refold_item *find(const struct elv_refold *r, uint32_t client)
@@ -91,6 +113,8 @@ static enum elv_err nothing_left(const struct elv_refold *r)
 
 enum elv_err elv_refold_run(struct elv_refold *r, uint32_t budget)
 {
+    if (!sums_ready(r->fold, &budget))
+        return ELV_ERR_BUSY;
     for (uint32_t i = 0; i < budget; i++) {
         struct elv_log_record rec;
         enum elv_err err = elv_log_scan_next(&r->scan, &rec);

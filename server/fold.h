@@ -15,7 +15,9 @@ struct elv_fold {
     struct elv_unpack *unpack;
     const struct elv_kernels *kernels;
     int value_bits;
-    int64_t *sum;
+    int64_t *sum; /* [n_params] */
+    size_t n_params;
+    size_t zeroed; /* sums made zero so far; n_params: they are ready to be added to */
     struct elv_unpacked bufs[ELV_FOLD_MAX];
     struct elv_upload *ups[ELV_FOLD_MAX]; /* in state FOLD, verified */
     uint32_t n;
@@ -23,6 +25,8 @@ struct elv_fold {
 };
 
 void elv_fold_layout(struct elv_fold *f, struct elv_arena *a, uint32_t coords_max);
+/* What the sums hold is rubbish; the next run starts by making them zero. */
+void elv_fold_soil(struct elv_fold *f);
 /* One unit is one chunk of each. ELV_ERR_BUSY: call again. Any other failure leaves the sums half
  * done: they must be made again from the log. */
 enum elv_err elv_fold_run(struct elv_fold *f, uint32_t budget);
@@ -43,7 +47,7 @@ struct elv_refold {
     struct elv_log_scan scan;
 };
 
-/* The sums are zero. */
+/* Forgets what the sums held. */
 void elv_refold_start(struct elv_refold *r, uint64_t log_len);
 /* ELV_ERR_MISMATCH: the log no longer holds everything that was accepted. */
 enum elv_err elv_refold_run(struct elv_refold *r, uint32_t budget);

@@ -161,7 +161,6 @@ size_t elv_rec_client_encode(const struct elv_rec_client *r, uint8_t out[ELV_REC
     elv_wr_u64(&w, r->memory);
     elv_wr_u32(&w, r->speed);
     elv_wr_u32(&w, r->samples);
-    elv_wr_u32(&w, r->n_used);
     elv_wr_u8(&w, r->codec);
     return end(&w);
 }
@@ -176,7 +175,6 @@ enum elv_err elv_rec_client_decode(struct elv_bytes in, struct elv_rec_client *r
     got.memory = elv_rd_u64(&rd);
     got.speed = elv_rd_u32(&rd);
     got.samples = elv_rd_u32(&rd);
-    got.n_used = elv_rd_u32(&rd);
     got.codec = elv_rd_u8(&rd);
     const enum elv_err err = close(&rd);
     if (err == ELV_OK)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server/ledger.h - the server's durable records as values, and as bytes.
  *
- * Table and file numbers and the layouts are part of the state schema: add, never reuse. A record is
- * little-endian fields after one schema byte; `*_decode` accepts exactly what `*_encode` writes. */
+ * Table and file numbers and the layouts are part of the state schema: add, never reuse. A record
+ * is little-endian fields after one schema byte; `*_decode` accepts exactly what `*_encode` writes.
+ */
 #ifndef ELV_SERVER_LEDGER_H
 #define ELV_SERVER_LEDGER_H
 
@@ -62,7 +63,7 @@ struct elv_rec_clock { /* how much of its deadline the open round has used */
 struct elv_rec_client {
     bool joined, capped;
     uint64_t boot, memory;
-    uint32_t speed, samples, n_used;
+    uint32_t speed, samples;
     uint8_t codec;
 };
 
@@ -92,7 +93,7 @@ struct elv_rec_version {
     uint32_t seq;             /* of the round that made it; 0 for the first version */
     uint32_t n_used;
     uint64_t weight_sum;
-    bool master;              /* ELV_FILE_MASTER exists */
+    bool master;               /* ELV_FILE_MASTER exists */
     struct elv_eval_sums eval; /* n 0: not evaluated */
 };
 

@@ -12,8 +12,8 @@ double elv_param_get(const struct elv_params *params, const char *name, double o
 /* A whole number in [least, most]. */
 bool elv_param_is_count(const struct elv_param *p, double least, double most);
 
-/* ELV_ERR_MISSING: `params` holds a name that is not in `names` (NULL ends the list; NULL instead of
- * a list: there are none); `why` lists those that are. */
+/* ELV_ERR_MISSING: `params` holds a name that is not in `names` (NULL ends the list; NULL instead
+ * of a list: there are none); `why` lists those that are. */
 enum elv_err elv_param_check_names(const struct elv_params *params, const char *const *names,
                                    char why[ELV_JOB_ERROR_MAX], uint32_t *line);
 

@@ -58,8 +58,7 @@ static enum elv_err check_sync(const struct elv_job *job, const struct elv_sync 
 
 static enum elv_err check_params(const struct elv_params *params, const char *const *names,
                                  enum elv_err (*check)(const struct elv_params *params,
-                                                       char why[ELV_JOB_ERROR_MAX],
-                                                       uint32_t *line),
+                                                       char why[ELV_JOB_ERROR_MAX], uint32_t *line),
                                  char why[ELV_JOB_ERROR_MAX], uint32_t *line)
 {
     const enum elv_err err = elv_param_check_names(params, names, why, line);

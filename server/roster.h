@@ -30,7 +30,6 @@ struct elv_row {
     uint64_t memory;
     uint32_t speed, samples;
     uint8_t codec;
-    uint32_t n_used;
     struct elv_offer offer;
     struct elv_rec_decision last; /* assignment 0: none yet */
     bool last_durable;
@@ -44,8 +43,8 @@ struct elv_roster {
     struct elv_row *rows;
     uint32_t n, cap;
     uint32_t n_joined;
-    uint32_t *order; /* [n] rows in rising order of client number */
-    uint32_t *slots; /* [n_slots] hash table of row + 1; 0: free */
+    uint32_t *order;  /* [n] rows in rising order of client number */
+    uint32_t *slots;  /* [n_slots] hash table of row + 1; 0: free */
     uint32_t n_slots; /* a power of two */
 };
 

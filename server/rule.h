@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server/rule.h - how the updates of a version become the next model.
  *
- * Pure arithmetic over what was folded; every function may run on any thread, for disjoint ranges at
- * a time. A rule with memory of its own (momentum, second moments) declares it. */
+ * Pure arithmetic over what was folded; every function may run on any thread, for disjoint ranges
+ * at a time. A rule with memory of its own (momentum, second moments) declares it. */
 #ifndef ELV_SERVER_RULE_H
 #define ELV_SERVER_RULE_H
 

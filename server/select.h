@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server/select.h - whom a round asks. Pure: the same candidates, seed and round, the same answer. */
+/* server/select.h - whom a round asks. Pure: the same candidates, seed and round, the same answer.
+ */
 #ifndef ELV_SERVER_SELECT_H
 #define ELV_SERVER_SELECT_H
 
@@ -10,7 +11,6 @@ struct elv_candidate {
     uint32_t row;     /* its place in the roster */
     uint32_t samples; /* as it said on joining */
     uint32_t speed;
-    uint32_t n_used; /* updates of it that counted so far */
 };
 
 struct elv_select_ask {

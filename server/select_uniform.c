@@ -11,8 +11,8 @@ static uint32_t choose(const struct elv_select_ask *ask, struct elv_candidate *a
 {
     if (ask->count == 0 || ask->count >= n)
         return n;
-    struct elv_rng rng = elv_rng_of((struct elv_rng_key){
-        .seed = ask->seed, .round = ask->round, .purpose = ELV_RNG_SELECT});
+    struct elv_rng rng = elv_rng_of(
+        (struct elv_rng_key){.seed = ask->seed, .round = ask->round, .purpose = ELV_RNG_SELECT});
     uint32_t taken = 0;
     for (uint32_t i = 0; taken < ask->count; i++)
         if (elv_rng_below(&rng, n - i) < ask->count - taken)

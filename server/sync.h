@@ -2,10 +2,10 @@
 /* server/sync.h - when does a version close, who may start, and what is an update worth?
  *
  * A policy sees events and read-only facts and answers with values; it never touches the model, the
- * network or a clock. The server keeps what all policies share: an update counts once, a client that
- * left is not waited for, and every open round ends at its deadline, with the quorum or abandoned,
- * whatever the policy thinks. What a policy wants to remember lives in its state, whose size it
- * declares. A new policy is one file and one line in policies.c. */
+ * network or a clock. The server keeps what all policies share: an update counts once, a client
+ * that left is not waited for, and every open round ends at its deadline, with the quorum or
+ * abandoned, whatever the policy thinks. What a policy wants to remember lives in its state, whose
+ * size it declares. A new policy is one file and one line in policies.c. */
 #ifndef ELV_SERVER_SYNC_H
 #define ELV_SERVER_SYNC_H
 

@@ -25,9 +25,9 @@ struct elv_unpack { /* shared by all works of one lane */
     uint32_t coords_max;
 };
 
-struct elv_unpacked { /* one chunk; the caller's buffers */
-    uint8_t *record; /* [ELV_LOG_RECORD_MAX] */
-    uint8_t *values; /* [elv_unpacked_len(coords_max)] */
+struct elv_unpacked {       /* one chunk; the caller's buffers */
+    uint8_t *record;        /* [ELV_LOG_RECORD_MAX] */
+    uint8_t *values;        /* [elv_unpacked_len(coords_max)] */
     struct elv_bytes bytes; /* the chunk as it travelled */
     struct elv_chunk chunk;
     struct elv_bytes payload; /* inflated */

@@ -113,8 +113,10 @@ void elv_upload_note(struct elv_upload *up, const struct elv_chunk *c, uint64_t 
     ELV_ASSERT(c->index < up->bound && len <= UINT16_MAX && offset < UINT64_C(1) << 48);
     const bool added = elv_bitmap_set(&up->have, c->index);
     ELV_ASSERT(added);
-    up->refs[c->index] = (struct elv_chunk_ref){
-        .place = offset << 16 | len, .first = c->first, .count = c->count};
+    if (up->have.n_set == 1)
+        up->from = offset;
+    up->refs[c->index] =
+        (struct elv_chunk_ref){.place = offset << 16 | len, .first = c->first, .count = c->count};
     up->bytes += len;
 }
 
@@ -125,15 +127,6 @@ void elv_upload_missing(const struct elv_upload *up, uint32_t n_chunks, struct e
     if (b.first_clear > n_chunks)
         b.first_clear = n_chunks;
     elv_missing_of(&b, m);
-}
-
-uint64_t elv_upload_from(const struct elv_upload *up)
-{
-    uint64_t from = UINT64_MAX;
-    for (uint32_t i = 0; i < up->have.n; i++)
-        if (elv_bitmap_get(&up->have, i) && elv_chunk_ref_offset(&up->refs[i]) < from)
-            from = elv_chunk_ref_offset(&up->refs[i]);
-    return from;
 }
 
 uint64_t elv_chunk_ref_offset(const struct elv_chunk_ref *r) { return r->place >> 16; }

@@ -40,6 +40,7 @@ struct elv_upload {
     struct elv_bitmap have;
     struct elv_chunk_ref *refs; /* [chunks_max] */
     uint64_t *words;            /* of the bitmap */
+    uint64_t from;              /* offset of the first chunk that came, so of none before it */
     uint64_t bytes;             /* of the chunks there */
     elv_time_us touched;
     struct elv_commit commit; /* its texts are not kept: n_user is 0 */
@@ -88,9 +89,6 @@ void elv_upload_note(struct elv_upload *up, const struct elv_chunk *c, uint64_t 
 
 /* What is missing of the first `n_chunks`. */
 void elv_upload_missing(const struct elv_upload *up, uint32_t n_chunks, struct elv_missing *m);
-
-/* The lowest offset of its chunks. */
-uint64_t elv_upload_from(const struct elv_upload *up);
 
 uint64_t elv_chunk_ref_offset(const struct elv_chunk_ref *r);
 size_t elv_chunk_ref_len(const struct elv_chunk_ref *r); /* of the chunk */

@@ -8,8 +8,8 @@
 
 enum { MARK = 0xE17E, CHECKED_LEN = 12 };
 
-/* Fowler, Noll and Vo's hash, 32 bits, variant 1a. It only has to notice torn writes; what an update
- * says is covered by its SHA-256 digest. */
+/* Fowler, Noll and Vo's hash, 32 bits, variant 1a. It only has to notice torn writes; what an
+ * update says is covered by its SHA-256 digest. */
 static uint32_t fnv(uint32_t h, const uint8_t *at, size_t len)
 {
     for (size_t i = 0; i < len; i++)

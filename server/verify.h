@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server/verify.h - is a committed update whole, sane and what its sender says? Work for any thread.
+/* server/verify.h - is a committed update whole, sane and what its sender says? Work for any
+ * thread.
  *
  * Everything is computed here from the chunks; the client's own figures are only compared. */
 #ifndef ELV_SERVER_VERIFY_H

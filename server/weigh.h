@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server/weigh.h - the fixed-point scales of a job's sums.
  *
- * A value v becomes rint(v * 2^value_bits), a weight x becomes max(1, rint(x * 2^weight_bits)). With
- * |v| at most the job's bound and every weight at most its cap, values stay within 2^30 and the
- * weights of one version add up to at most 2^30 plus one per client, so a sum of products stays
+ * A value v becomes rint(v * 2^value_bits), a weight x becomes max(1, rint(x * 2^weight_bits)).
+ * With |v| at most the job's bound and every weight at most its cap, values stay within 2^30 and
+ * the weights of one version add up to at most 2^30 plus one per client, so a sum of products stays
  * below 2^61 and no order of additions can change it. */
 #ifndef ELV_SERVER_WEIGH_H
 #define ELV_SERVER_WEIGH_H
@@ -16,7 +16,8 @@ struct elv_scales {
     uint32_t weight_cap; /* claims are cut to this */
 };
 
-/* `n_counted`: the most clients one version can count. ELV_ERR_RANGE: `why` says what cannot fit. */
+/* `n_counted`: the most clients one version can count. ELV_ERR_RANGE: `why` says what cannot fit.
+ */
 enum elv_err elv_scales_of(const struct elv_job *job, uint32_t n_counted, struct elv_scales *s,
                            char why[ELV_JOB_ERROR_MAX]);
 
