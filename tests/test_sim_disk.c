@@ -157,6 +157,28 @@ static void a_failed_transaction_leaves_nothing_behind(void **state)
     }
 }
 
+static void a_failure_that_had_no_id_is_told_with_the_next_that_has(void **state)
+{
+    (void)state;
+    struct world w;
+    enum elv_err err = ELV_OK;
+    open_disk(&w, (struct elv_sim_disk_cfg){.seed = 1, .fail_at = 1});
+    submit(&w, (struct elv_action[]){append(5, "a", 0)}, 1);
+    submit(&w, (struct elv_action[]){append(5, "b", 0)}, 1);
+    submit(&w, (struct elv_action[]){put(1, "x", 1)}, 1);
+    settle(&w, &err);
+    assert_int_equal(err, ELV_ERR_IO);
+    expect_records(&w, "");
+    submit(&w, (struct elv_action[]){put(1, "y", 2)}, 1);
+    settle(&w, &err);
+    assert_int_equal(err, ELV_OK);
+    expect_records(&w, "1=y ");
+    char log[256];
+    read_log(&w, 5, log);
+    assert_string_equal(log, "b");
+    elv_sim_disk_free(w.disk);
+}
+
 static void a_full_disk_says_so_and_has_room_again_when_something_is_dropped(void **state)
 {
     (void)state;
@@ -289,6 +311,7 @@ int main(void)
         cmocka_unit_test(records_appear_together_when_they_are_durable),
         cmocka_unit_test(one_sync_serves_all_that_wait),
         cmocka_unit_test(a_failed_transaction_leaves_nothing_behind),
+        cmocka_unit_test(a_failure_that_had_no_id_is_told_with_the_next_that_has),
         cmocka_unit_test(a_full_disk_says_so_and_has_room_again_when_something_is_dropped),
         cmocka_unit_test(a_crash_of_the_process_keeps_every_appended_byte),
         cmocka_unit_test(a_crash_keeps_a_prefix_of_the_transactions_and_what_they_rest_on),

@@ -42,6 +42,7 @@ struct elv_sim_disk {
     uint32_t n_queue, queue_cap;
     uint32_t n_syncing; /* the first so many are being synced */
     elv_time_us sync_ends;
+    enum elv_err untold; /* why a transaction without an id failed */
     struct report *reports;
     uint32_t n_reports, reports_cap, next_report;
 };
@@ -57,15 +58,26 @@ static void note_peak(struct elv_sim_disk *d)
         d->stats.peak = used(d);
 }
 
-static bool must_fail(struct elv_sim_disk *d, size_t bytes, enum elv_err *err)
+static enum elv_err by_lot(struct elv_sim_disk *d, size_t bytes)
 {
     d->stats.transactions++;
     const bool unlucky = elv_sim_chance(&d->rng, d->cfg.fail_ppm);
-    *err = d->cfg.fail_with == ELV_OK ? ELV_ERR_IO : d->cfg.fail_with;
     if (unlucky || d->stats.transactions == d->cfg.fail_at)
-        return true;
-    *err = ELV_ERR_FULL;
-    return d->cfg.space > 0 && bytes > 0 && used(d) + bytes > d->cfg.space;
+        return d->cfg.fail_with == ELV_OK ? ELV_ERR_IO : d->cfg.fail_with;
+    const bool full = d->cfg.space > 0 && bytes > 0 && used(d) + bytes > d->cfg.space;
+    return full ? ELV_ERR_FULL : ELV_OK;
+}
+
+/* A failure that nobody could be told of is told with the next STORE that has an id. */
+static enum elv_err outcome(struct elv_sim_disk *d, bool has_id, size_t bytes)
+{
+    enum elv_err err = by_lot(d, bytes);
+    if (has_id && err == ELV_OK)
+        err = d->untold;
+    d->untold = has_id ? ELV_OK : err != ELV_OK ? err : d->untold;
+    if (err != ELV_OK)
+        d->stats.failed++;
+    return err;
 }
 
 static struct op keep(const struct elv_store_op *s)
@@ -86,11 +98,6 @@ static void fill(struct elv_sim_disk *d, struct transaction *t, const struct elv
     size_t bytes = 0;
     for (uint32_t i = 0; i < n; i++)
         bytes += a[i].store.head.len + a[i].store.bytes.len;
-    const bool fails = must_fail(d, bytes, &t->err);
-    if (!fails)
-        t->err = ELV_OK;
-    else
-        d->stats.failed++;
     t->ops = elv_sim_alloc(n * sizeof *t->ops);
     t->ids = elv_sim_alloc(n * sizeof *t->ids);
     t->quiet = true;
@@ -100,8 +107,9 @@ static void fill(struct elv_sim_disk *d, struct transaction *t, const struct elv
             t->ids[t->n_ids++] = a[i].id;
         if (a[i].id != 0 || a[i].store.kind != ELV_STORE_APPEND)
             t->quiet = false;
-        if (fails)
-            continue;
+    }
+    t->err = outcome(d, t->n_ids > 0, bytes);
+    for (uint32_t i = 0; i < n && t->err == ELV_OK; i++) {
         if (a[i].store.kind == ELV_STORE_APPEND)
             sim_logs_append(&d->logs, a[i].store.number, a[i].store.bytes, t->seq);
         else
@@ -281,6 +289,7 @@ static void forget_queue(struct elv_sim_disk *d)
         discard(&d->queue[i]);
     d->n_queue = d->n_syncing = 0;
     d->n_reports = d->next_report = 0;
+    d->untold = ELV_OK;
 }
 
 void elv_sim_disk_crash(struct elv_sim_disk *d, bool power)

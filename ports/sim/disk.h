@@ -4,7 +4,8 @@
  * It keeps the contract of the STORE action (common/node.h) to the letter and not an inch more.
  * Transactions wait in a queue; a sync takes all that wait, lasts a drawn time, and makes them
  * durable together. What is not yet durable is not visible either, but for appended bytes, which
- * can be read at once. A transaction that fails leaves nothing behind, appended bytes included.
+ * can be read at once. A transaction that fails leaves nothing behind, appended bytes included; if
+ * it had no id to report, the next one that has fails too.
  *
  * A crash keeps a prefix of the queued transactions, of a length drawn by lot. Appended bytes all
  * stay when the process dies; when the power goes, each log keeps at least what is durable and what
