@@ -132,7 +132,7 @@ static void one_sync_serves_all_that_wait(void **state)
     elv_sim_disk_free(w.disk);
 }
 
-static void a_failed_transaction_leaves_nothing_behind(void **state)
+static void a_failed_transaction_leaves_nothing_but_appended_bytes(void **state)
 {
     (void)state;
     char log[256];
@@ -148,7 +148,7 @@ static void a_failed_transaction_leaves_nothing_behind(void **state)
             assert_int_equal(err, i == k ? ELV_ERR_IO : ELV_OK);
         }
         read_log(&w, 5, log);
-        assert_string_equal(log, k == 1 ? "yz" : k == 2 ? "xz" : k == 3 ? "xy" : "xyz");
+        assert_string_equal(log, "xyz");
         expect_records(&w, k == 1   ? "2=y 3=z "
                            : k == 2 ? "1=x 3=z "
                            : k == 3 ? "1=x 2=y "
@@ -157,26 +157,86 @@ static void a_failed_transaction_leaves_nothing_behind(void **state)
     }
 }
 
-static void a_failure_that_had_no_id_is_told_with_the_next_that_has(void **state)
+static void everything_fails_until_the_node_knows(void **state)
+{
+    (void)state;
+    for (uint32_t id = 0; id <= 1; id++) { /* the one that fails has an id, or none */
+        struct world w;
+        enum elv_err err = ELV_OK;
+        open_disk(&w,
+                  (struct elv_sim_disk_cfg){.seed = 1, .fail_at = 2, .fail_with = ELV_ERR_FULL});
+        submit(&w, (struct elv_action[]){put(1, "a", 1)}, 1);
+        submit(&w, (struct elv_action[]){put(2, "b", id * 2)}, 1);
+        submit(&w, (struct elv_action[]){put(3, "c", 0)}, 1);
+        submit(&w, (struct elv_action[]){put(4, "d", 4)}, 1);
+        assert_int_equal(settle(&w, &err), 2 + id);
+        assert_int_equal(err, ELV_ERR_FULL);
+        expect_records(&w, "1=a ");
+        submit(&w, (struct elv_action[]){put(5, "e", 5)}, 1);
+        settle(&w, &err);
+        assert_int_equal(err, ELV_OK);
+        expect_records(&w, "1=a 5=e ");
+        elv_sim_disk_free(w.disk);
+    }
+}
+
+static void a_broken_log_fails_everything_until_it_is_dropped(void **state)
 {
     (void)state;
     struct world w;
     enum elv_err err = ELV_OK;
-    open_disk(&w, (struct elv_sim_disk_cfg){.seed = 1, .fail_at = 1});
+    char log[256];
+    open_disk(&w, (struct elv_sim_disk_cfg){.seed = 1});
     submit(&w, (struct elv_action[]){append(5, "a", 0)}, 1);
+    elv_sim_disk_cfg(w.disk)->append_fail_ppm = ELV_SIM_PPM;
     submit(&w, (struct elv_action[]){append(5, "b", 0)}, 1);
-    submit(&w, (struct elv_action[]){put(1, "x", 1)}, 1);
-    settle(&w, &err);
-    assert_int_equal(err, ELV_ERR_IO);
-    expect_records(&w, "");
-    submit(&w, (struct elv_action[]){put(1, "y", 2)}, 1);
+    elv_sim_disk_cfg(w.disk)->append_fail_ppm = 0;
+    submit(&w, (struct elv_action[]){append(5, "c", 0)}, 1);
+    read_log(&w, 5, log);
+    assert_string_equal(log, "a");
+    for (uint32_t i = 0; i < 3; i++) {
+        submit(&w, (struct elv_action[]){put(1, "x", 1)}, 1);
+        settle(&w, &err);
+        assert_int_equal(err, ELV_ERR_FULL);
+    }
+    const struct elv_action drop = {
+        .kind = ELV_DO_STORE, .id = 2, .store = {.kind = ELV_STORE_DROP, .number = 5}};
+    submit(&w, (struct elv_action[]){drop, put(1, "y", 0)}, 2);
     settle(&w, &err);
     assert_int_equal(err, ELV_OK);
     expect_records(&w, "1=y ");
-    char log[256];
-    read_log(&w, 5, log);
-    assert_string_equal(log, "b");
+    assert_int_equal(elv_sim_disk_stats(w.disk).logs, 0);
     elv_sim_disk_free(w.disk);
+}
+
+static void a_dead_disk_works_again_after_a_restart(void **state)
+{
+    (void)state;
+    bool kept = false, lost = false;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct world w;
+        enum elv_err err = ELV_OK;
+        open_disk(&w, (struct elv_sim_disk_cfg){.seed = seed, .fail_at = 1, .dies = true});
+        for (uint32_t i = 1; i <= 3; i++) {
+            submit(&w, (struct elv_action[]){put(i, "a", i)}, 1);
+            settle(&w, &err);
+            assert_int_equal(err, ELV_ERR_IO);
+        }
+        assert_true(elv_sim_disk_stats(w.disk).dead);
+        expect_records(&w, "");
+        elv_sim_disk_crash(w.disk, false);
+        assert_false(elv_sim_disk_stats(w.disk).dead);
+        struct found f = {{0}};
+        const struct elv_disk view = elv_sim_disk_view(w.disk);
+        assert_int_equal(view.scan(view.self, 1, &f, collect), ELV_OK);
+        kept |= strcmp(f.text, "1=a ") == 0;
+        lost |= strcmp(f.text, "") == 0;
+        submit(&w, (struct elv_action[]){put(4, "b", 4)}, 1);
+        settle(&w, &err);
+        assert_int_equal(err, ELV_OK);
+        elv_sim_disk_free(w.disk);
+    }
+    assert_true(kept && lost);
 }
 
 static void a_full_disk_says_so_and_has_room_again_when_something_is_dropped(void **state)
@@ -310,8 +370,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_appear_together_when_they_are_durable),
         cmocka_unit_test(one_sync_serves_all_that_wait),
-        cmocka_unit_test(a_failed_transaction_leaves_nothing_behind),
-        cmocka_unit_test(a_failure_that_had_no_id_is_told_with_the_next_that_has),
+        cmocka_unit_test(a_failed_transaction_leaves_nothing_but_appended_bytes),
+        cmocka_unit_test(everything_fails_until_the_node_knows),
+        cmocka_unit_test(a_broken_log_fails_everything_until_it_is_dropped),
+        cmocka_unit_test(a_dead_disk_works_again_after_a_restart),
         cmocka_unit_test(a_full_disk_says_so_and_has_room_again_when_something_is_dropped),
         cmocka_unit_test(a_crash_of_the_process_keeps_every_appended_byte),
         cmocka_unit_test(a_crash_keeps_a_prefix_of_the_transactions_and_what_they_rest_on),

@@ -42,7 +42,8 @@ struct elv_sim_disk {
     uint32_t n_queue, queue_cap;
     uint32_t n_syncing; /* the first so many are being synced */
     elv_time_us sync_ends;
-    enum elv_err untold; /* why a transaction without an id failed */
+    enum elv_err failing;     /* until the node is told, everything fails */
+    struct transaction ghost; /* the one at which the disk died */
     struct report *reports;
     uint32_t n_reports, reports_cap, next_report;
 };
@@ -58,26 +59,55 @@ static void note_peak(struct elv_sim_disk *d)
         d->stats.peak = used(d);
 }
 
-static enum elv_err by_lot(struct elv_sim_disk *d, size_t bytes)
+static enum elv_err full_or(const struct elv_sim_disk *d, size_t bytes, enum elv_err otherwise)
 {
-    d->stats.transactions++;
-    const bool unlucky = elv_sim_chance(&d->rng, d->cfg.fail_ppm);
-    if (unlucky || d->stats.transactions == d->cfg.fail_at)
-        return d->cfg.fail_with == ELV_OK ? ELV_ERR_IO : d->cfg.fail_with;
     const bool full = d->cfg.space > 0 && bytes > 0 && used(d) + bytes > d->cfg.space;
-    return full ? ELV_ERR_FULL : ELV_OK;
+    return full ? ELV_ERR_FULL : otherwise;
 }
 
-/* A failure that nobody could be told of is told with the next STORE that has an id. */
-static enum elv_err outcome(struct elv_sim_disk *d, bool has_id, size_t bytes)
+static enum elv_err by_lot(struct elv_sim_disk *d, const struct transaction *t)
 {
-    enum elv_err err = by_lot(d, bytes);
-    if (has_id && err == ELV_OK)
-        err = d->untold;
-    d->untold = has_id ? ELV_OK : err != ELV_OK ? err : d->untold;
+    const bool unlucky = elv_sim_chance(&d->rng, d->cfg.fail_ppm);
+    if (!unlucky && d->stats.transactions != d->cfg.fail_at) {
+        size_t bytes = 0;
+        for (uint32_t i = 0; i < t->n_ops; i++)
+            bytes += t->ops[i].value.len;
+        return full_or(d, bytes, ELV_OK);
+    }
+    return d->cfg.fail_with == ELV_OK ? ELV_ERR_IO : d->cfg.fail_with;
+}
+
+static void mark_drops(struct elv_sim_disk *d, const struct transaction *t, bool dropping)
+{
+    for (uint32_t i = 0; i < t->n_ops; i++) {
+        struct sim_log *log = sim_logs_find(&d->logs, t->ops[i].number);
+        if (t->ops[i].kind == ELV_STORE_DROP && log != NULL)
+            log->dropping = dropping;
+    }
+}
+
+static enum elv_err outcome(struct elv_sim_disk *d, const struct transaction *t)
+{
+    if (d->stats.dead || d->failing != ELV_OK)
+        return d->stats.dead ? ELV_ERR_IO : d->failing;
+    mark_drops(d, t, true);
+    enum elv_err err = sim_logs_broken(&d->logs) ? ELV_ERR_FULL : by_lot(d, t);
     if (err != ELV_OK)
-        d->stats.failed++;
+        mark_drops(d, t, false);
     return err;
+}
+
+static void fail(struct elv_sim_disk *d, struct transaction *t)
+{
+    d->stats.failed++;
+    d->failing = t->err;
+    if (t->err != ELV_ERR_IO || !d->cfg.dies || d->stats.dead)
+        return;
+    d->stats.dead = true;
+    d->ghost = *t; /* who knows whether it is on the disk */
+    t->ops = NULL;
+    t->n_ops = 0;
+    d->ghost.ids = NULL;
 }
 
 static struct op keep(const struct elv_store_op *s)
@@ -92,12 +122,21 @@ static struct op keep(const struct elv_store_op *s)
     return op;
 }
 
+static void try_append(struct elv_sim_disk *d, const struct elv_store_op *s, uint64_t seq)
+{
+    struct sim_log *log = sim_logs_open(&d->logs, s->number);
+    ELV_ASSERT(!log->dropping); /* a step that drops a log is its last user */
+    if (log->broken)
+        return;
+    if (elv_sim_chance(&d->rng, d->cfg.append_fail_ppm) || full_or(d, s->bytes.len, ELV_OK))
+        log->broken = true;
+    else
+        sim_logs_append(&d->logs, log, s->bytes, seq);
+}
+
 static void fill(struct elv_sim_disk *d, struct transaction *t, const struct elv_action *a,
                  uint32_t n)
 {
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < n; i++)
-        bytes += a[i].store.head.len + a[i].store.bytes.len;
     t->ops = elv_sim_alloc(n * sizeof *t->ops);
     t->ids = elv_sim_alloc(n * sizeof *t->ids);
     t->quiet = true;
@@ -107,14 +146,14 @@ static void fill(struct elv_sim_disk *d, struct transaction *t, const struct elv
             t->ids[t->n_ids++] = a[i].id;
         if (a[i].id != 0 || a[i].store.kind != ELV_STORE_APPEND)
             t->quiet = false;
-    }
-    t->err = outcome(d, t->n_ids > 0, bytes);
-    for (uint32_t i = 0; i < n && t->err == ELV_OK; i++) {
         if (a[i].store.kind == ELV_STORE_APPEND)
-            sim_logs_append(&d->logs, a[i].store.number, a[i].store.bytes, t->seq);
+            try_append(d, &a[i].store, t->seq);
         else
             t->ops[t->n_ops++] = keep(&a[i].store);
     }
+    t->err = outcome(d, t);
+    if (t->err != ELV_OK)
+        fail(d, t);
 }
 
 static void start_sync(struct elv_sim_disk *d)
@@ -137,7 +176,7 @@ static void submit(void *self, const struct elv_action *actions, uint32_t n)
         d->queue = elv_sim_grow(d->queue, d->queue_cap, sizeof *d->queue);
     }
     struct transaction *t = &d->queue[d->n_queue++];
-    *t = (struct transaction){.seq = d->stats.transactions + 1};
+    *t = (struct transaction){.seq = ++d->stats.transactions};
     fill(d, t, actions, n);
     note_peak(d);
     if (d->n_syncing == 0)
@@ -183,7 +222,7 @@ static void commit(struct elv_sim_disk *d, uint32_t n)
     uint64_t last = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct transaction *t = &d->queue[i];
-        for (uint32_t k = 0; k < t->n_ops; k++)
+        for (uint32_t k = 0; k < t->n_ops && t->err == ELV_OK; k++)
             apply(d, &t->ops[k]);
         if (!t->quiet && t->err == ELV_OK)
             last = t->seq;
@@ -246,6 +285,7 @@ void elv_sim_disk_free(struct elv_sim_disk *d)
         return;
     for (uint32_t i = 0; i < d->n_queue; i++)
         discard(&d->queue[i]);
+    discard(&d->ghost);
     sim_logs_free(&d->logs);
     sim_shelf_free(&d->records);
     sim_shelf_free(&d->files);
@@ -280,16 +320,26 @@ bool elv_sim_disk_poll(struct elv_sim_disk *d, uint32_t *id, enum elv_err *err)
     const struct report *r = &d->reports[d->next_report++];
     *id = r->id;
     *err = r->err;
+    if (r->err != ELV_OK)
+        d->failing = ELV_OK;
     return true;
 }
 
-static void forget_queue(struct elv_sim_disk *d)
+/* Whoever opens the disk again finds it working, and one riddle solved. */
+static void reopen(struct elv_sim_disk *d)
 {
     for (uint32_t i = 0; i < d->n_queue; i++)
         discard(&d->queue[i]);
     d->n_queue = d->n_syncing = 0;
     d->n_reports = d->next_report = 0;
-    d->untold = ELV_OK;
+    d->failing = ELV_OK;
+    if (d->stats.dead && elv_sim_chance(&d->rng, ELV_SIM_PPM / 2))
+        for (uint32_t k = 0; k < d->ghost.n_ops; k++)
+            apply(d, &d->ghost.ops[k]);
+    d->stats.dead = false;
+    discard(&d->ghost);
+    d->ghost = (struct transaction){0};
+    sim_logs_settle(&d->logs);
 }
 
 void elv_sim_disk_crash(struct elv_sim_disk *d, bool power)
@@ -297,23 +347,22 @@ void elv_sim_disk_crash(struct elv_sim_disk *d, bool power)
     const uint32_t kept = elv_rng_below(&d->rng, d->n_queue + 1);
     d->stats.lost += d->n_queue - kept;
     commit(d, kept);
-    forget_queue(d);
     if (power)
         d->stats.lost_bytes += sim_logs_tear(&d->logs, &d->rng, d->cfg.torn);
-    sim_logs_settle(&d->logs);
+    reopen(d);
 }
 
 void elv_sim_disk_flush(struct elv_sim_disk *d)
 {
     commit(d, d->n_queue);
-    forget_queue(d);
-    sim_logs_settle(&d->logs);
+    reopen(d);
 }
 
 struct elv_sim_disk_stats elv_sim_disk_stats(const struct elv_sim_disk *d)
 {
     struct elv_sim_disk_stats stats = d->stats;
     stats.used = used(d);
+    stats.logs = d->logs.n;
     return stats;
 }
 

@@ -44,7 +44,7 @@ static void heal(void *ctx, uint32_t unused)
         link->cut_up = link->cut_down = false;
     } else {
         struct elv_sim_disk_cfg *cfg = elv_sim_disk_cfg(s->disk);
-        cfg->fail_ppm = cfg->read_fail_ppm = 0;
+        cfg->fail_ppm = cfg->append_fail_ppm = cfg->read_fail_ppm = 0;
     }
 }
 
@@ -97,6 +97,7 @@ static void spoil(struct source *s)
 {
     struct elv_sim_disk_cfg *cfg = elv_sim_disk_cfg(s->disk);
     cfg->fail_ppm = s->spells.fail_ppm;
+    cfg->append_fail_ppm = s->spells.append_fail_ppm;
     cfg->read_fail_ppm = s->spells.read_fail_ppm;
     cfg->fail_with = s->spells.fail_with;
     if (cfg->fail_with == ELV_OK)

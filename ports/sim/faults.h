@@ -37,7 +37,7 @@ void elv_sim_faults_cut(struct elv_sim_faults *f, uint32_t client, struct elv_si
 /* Transactions and reads fail for a while. */
 struct elv_sim_bad_spells {
     struct elv_sim_delay every, lasts;
-    uint32_t fail_ppm, read_fail_ppm;
+    uint32_t fail_ppm, append_fail_ppm, read_fail_ppm;
     enum elv_err fail_with; /* ELV_OK: ELV_ERR_IO and ELV_ERR_FULL in turn */
 };
 void elv_sim_faults_disk(struct elv_sim_faults *f, struct elv_sim_disk *disk,

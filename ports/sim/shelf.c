@@ -89,7 +89,7 @@ struct sim_log *sim_logs_find(const struct sim_logs *l, uint64_t number)
     return NULL;
 }
 
-static struct sim_log *open_log(struct sim_logs *l, uint64_t number)
+struct sim_log *sim_logs_open(struct sim_logs *l, uint64_t number)
 {
     struct sim_log *log = sim_logs_find(l, number);
     if (log != NULL)
@@ -103,9 +103,16 @@ static struct sim_log *open_log(struct sim_logs *l, uint64_t number)
     return log;
 }
 
-void sim_logs_append(struct sim_logs *l, uint64_t number, struct elv_bytes bytes, uint64_t seq)
+bool sim_logs_broken(const struct sim_logs *l)
 {
-    struct sim_log *log = open_log(l, number);
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->at[i].broken && !l->at[i].dropping)
+            return true;
+    return false;
+}
+
+void sim_logs_append(struct sim_logs *l, struct sim_log *log, struct elv_bytes bytes, uint64_t seq)
+{
     if (bytes.len > log->cap - log->len) {
         log->cap = 2 * (log->len + bytes.len);
         log->at = elv_sim_grow(log->at, log->cap, 1);
@@ -172,6 +179,7 @@ void sim_logs_settle(struct sim_logs *l)
     for (uint32_t i = 0; i < l->n; i++) {
         l->at[i].durable = l->at[i].len;
         l->at[i].n_marks = 0;
+        l->at[i].broken = l->at[i].dropping = false;
     }
 }
 

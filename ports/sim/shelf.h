@@ -44,6 +44,8 @@ struct sim_log {
     uint8_t *at;
     size_t len, cap;
     size_t durable;
+    bool broken;            /* an append failed */
+    bool dropping;          /* its DROP is queued */
     struct sim_mark *marks; /* of appends that are not durable yet */
     uint32_t n_marks, marks_cap;
 };
@@ -55,14 +57,16 @@ struct sim_logs { /* zero: none */
 };
 
 struct sim_log *sim_logs_find(const struct sim_logs *l, uint64_t number);
-void sim_logs_append(struct sim_logs *l, uint64_t number, struct elv_bytes bytes, uint64_t seq);
+struct sim_log *sim_logs_open(struct sim_logs *l, uint64_t number); /* made when missing */
+bool sim_logs_broken(const struct sim_logs *l); /* one is, and nobody drops it */
+void sim_logs_append(struct sim_logs *l, struct sim_log *log, struct elv_bytes bytes, uint64_t seq);
 void sim_logs_drop(struct sim_logs *l, uint64_t number);
 /* All that was appended up to transaction `seq` is safe from now on. */
 void sim_logs_sync(struct sim_logs *l, uint64_t seq);
 /* Cuts each log somewhere after what is safe, between two appends unless `torn`. Returns how many
  * bytes went. */
 uint64_t sim_logs_tear(struct sim_logs *l, struct elv_rng *rng, bool torn);
-/* What is there is safe. */
+/* The node starts again: what is there is safe, and nothing is broken. */
 void sim_logs_settle(struct sim_logs *l);
 void sim_logs_free(struct sim_logs *l);
 
