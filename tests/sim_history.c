@@ -36,6 +36,7 @@ struct client {
     uint32_t next_attempt;
     struct decision *decisions; /* in order; assignments rise */
     uint32_t n, cap;
+    struct decision ghost; /* the last one that the disk refused; it may have kept it */
     struct offer *offers;
     uint32_t n_offers, offers_cap;
 };
@@ -64,6 +65,7 @@ struct history {
     struct client *clients; /* [n_clients + 1] */
     struct version *versions;
     uint32_t n_versions, versions_cap; /* version i at place i */
+    struct version ghost;              /* as for decisions; w NULL: none */
     struct asked *asked;
     uint32_t n_asked, asked_cap;
     struct stored *stored;
@@ -119,6 +121,7 @@ void history_free(struct history *h)
     }
     for (uint32_t i = 0; i < h->n_versions; i++)
         free(h->versions[i].w);
+    free(h->ghost.w);
     free(h->clients);
     free(h->versions);
     free(h->asked);
@@ -505,6 +508,7 @@ static void take_back_decisions(struct history *h, struct client *c, uint64_t st
         if (d->acknowledged)
             wrong(h, "I2: an acknowledged decision was never stored");
         *(d->rec.decision == ELV_ACCEPTED ? &h->sums.accepted : &h->sums.refused) -= 1;
+        c->ghost = *d;
     }
     c->n = kept;
 }
@@ -520,8 +524,12 @@ static void take_back(struct history *h, uint64_t step)
 {
     for (uint32_t i = 1; i <= h->cfg.n_clients; i++)
         take_back_decisions(h, &h->clients[i], step);
-    while (h->n_versions > 0 && h->versions[h->n_versions - 1].step == step)
-        drop_last_version(h);
+    if (h->n_versions == 0 || h->versions[h->n_versions - 1].step != step)
+        return;
+    free(h->ghost.w);
+    h->ghost = h->versions[h->n_versions - 1];
+    h->versions[h->n_versions - 1].w = NULL;
+    drop_last_version(h);
 }
 
 static void note_stored(struct history *h, const struct elv_event *ev)
@@ -557,6 +565,12 @@ static void restart_client(struct history *h, uint32_t number)
     struct client *c = &h->clients[number];
     struct elv_rec_decision rec;
     const bool found = on_disk(h, number, &rec);
+    if (found && decision_of(c, rec.assignment) == NULL && same_decision(&rec, &c->ghost.rec)) {
+        c->decisions = more(c->decisions, c->n, &c->cap, sizeof *c->decisions);
+        c->decisions[c->n++] = c->ghost;
+        h->sums.accepted += rec.decision == ELV_ACCEPTED;
+        h->sums.refused += rec.decision != ELV_ACCEPTED;
+    }
     while (c->n > 0 && !(found && same_decision(&c->decisions[c->n - 1].rec, &rec))) {
         const struct decision *d = &c->decisions[--c->n];
         if (d->acknowledged)
@@ -584,6 +598,11 @@ void history_restart(struct history *h)
     enum elv_err err = ELV_ERR_IO;
     for (uint32_t try = 0; try < 100 && err == ELV_ERR_IO; try++)
         err = h->cfg.disk.scan(h->cfg.disk.self, ELV_TABLE_VERSION, &last, pick_last_version);
+    if (last == (int64_t)h->n_versions && h->ghost.w != NULL) {
+        h->sums.versions += last > 0;
+        add_version(h, &h->ghost.rec, h->ghost.w);
+        h->ghost.w = NULL;
+    }
     if (last >= (int64_t)h->n_versions)
         wrong(h, "I3: the disk has version %" PRId64 " that nobody made", last);
     while ((int64_t)h->n_versions > last + 1)
