@@ -42,9 +42,9 @@ static bool reachable(const struct elv_base *b, uint32_t *n_steps)
     if (!b->held && (b->seed_fails || (has_local && b->local_made)))
         return false; /* the seed would undo what the local layers learnt */
     const uint32_t from = b->held ? b->version : 0;
-    if (b->ticket->version < from || b->ticket->version - from > b->ticket->n_steps)
+    if (b->ticket.version < from || b->ticket.version - from > b->ticket.n_steps)
         return false;
-    *n_steps = b->ticket->version - from;
+    *n_steps = b->ticket.version - from;
     return *n_steps > 0 || !b->held; /* the same version with another digest: not by steps */
 }
 
@@ -53,7 +53,7 @@ static bool count_steps(const struct elv_base *b, uint32_t n_steps, uint32_t *n_
 {
     *n_chunks = 0;
     for (uint32_t i = 0; i < n_steps; i++) {
-        const struct elv_body_ref *s = &b->ticket->step[i];
+        const struct elv_body_ref *s = &b->ticket.step[i];
         if (s->n_chunks == 0 || s->n_chunks > slots(b->cfg.model) - *n_chunks ||
             elv_codec_by_id(s->codec) == NULL)
             return false;
@@ -64,13 +64,13 @@ static bool count_steps(const struct elv_base *b, uint32_t n_steps, uint32_t *n_
 
 static bool full_offered(const struct elv_base *b)
 {
-    return b->ticket->full.codec == ELV_CODEC_F32 && b->ticket->full.n_chunks > 0 &&
-           b->ticket->full.n_chunks == b->cfg.hash_cap;
+    return b->ticket.full.codec == ELV_CODEC_F32 && b->ticket.full.n_chunks > 0 &&
+           b->ticket.full.n_chunks == b->cfg.hash_cap;
 }
 
 enum elv_err elv_base_plan(struct elv_base *b, const struct elv_ticket *t, uint32_t *n_chunks)
 {
-    b->ticket = t;
+    b->ticket = *t;
     b->at = ELV_BASE_SEED;
     b->done = b->n_steps = 0;
     if (b->held && memcmp(b->digest, t->model, sizeof b->digest) == 0) {
@@ -99,9 +99,9 @@ static const struct elv_body_ref *body_of(const struct elv_base *b, uint32_t i, 
 {
     *index = i;
     if (b->way == ELV_BASE_FULL)
-        return &b->ticket->full;
+        return &b->ticket.full;
     for (uint32_t k = b->n_steps; k > 0; k--) {
-        const struct elv_body_ref *s = &b->ticket->step[k - 1];
+        const struct elv_body_ref *s = &b->ticket.step[k - 1];
         if (*index < s->n_chunks)
             return s;
         *index -= s->n_chunks;
@@ -223,7 +223,7 @@ static enum elv_err verify_full(struct elv_base *b)
 {
     for (uint32_t i = 0; i < b->cfg.hash_cap; i++)
         elv_body_digest_add(&b->body, b->cfg.hash + (size_t)i * ELV_CHUNK_HASH_LEN);
-    const enum elv_err err = check_body(b, &b->ticket->full);
+    const enum elv_err err = check_body(b, &b->ticket.full);
     enter(b, ELV_BASE_TAKE_OVER);
     return err;
 }
@@ -330,8 +330,8 @@ static enum elv_err digest(struct elv_base *b)
         return ELV_ERR_BUSY;
     elv_sha256_final(&b->sha, b->digest);
     enter(b, ELV_BASE_COPY);
-    return memcmp(b->digest, b->ticket->model, sizeof b->digest) == 0 ? ELV_ERR_BUSY
-                                                                      : ELV_ERR_MISMATCH;
+    return memcmp(b->digest, b->ticket.model, sizeof b->digest) == 0 ? ELV_ERR_BUSY
+                                                                     : ELV_ERR_MISMATCH;
 }
 
 static enum elv_err copy(struct elv_base *b)
@@ -342,7 +342,7 @@ static enum elv_err copy(struct elv_base *b)
     if (b->done < b->cfg.model->n_params)
         return ELV_ERR_BUSY;
     b->held = true;
-    b->version = b->ticket->version;
+    b->version = b->ticket.version;
     return ELV_OK;
 }
 

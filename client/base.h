@@ -44,7 +44,7 @@ struct elv_base { /* the fields belong to base.c */
     uint8_t digest[ELV_SHA256_LEN];
 
     enum elv_base_way way;
-    const struct elv_ticket *ticket;
+    struct elv_ticket ticket; /* what is wanted */
     uint32_t n_steps;
     enum {
         ELV_BASE_SEED,
@@ -68,9 +68,8 @@ uint32_t elv_base_chunks_max(const struct elv_model *m);
 /* Holds nothing yet. */
 void elv_base_init(struct elv_base *b, const struct elv_base_cfg *cfg);
 
-/* Decides how to get what `t` names; `t` stays as it is until the run ended. `*n_chunks` are to be
- * fetched, maybe none. `fresh` is overwritten from now on. ELV_ERR_FORMAT: nothing offered can be
- * the model. */
+/* Decides how to get what `t` names. `*n_chunks` are to be fetched, maybe none. `fresh` is
+ * overwritten from now on. ELV_ERR_FORMAT: nothing offered can be the model. */
 enum elv_err elv_base_plan(struct elv_base *b, const struct elv_ticket *t, uint32_t *n_chunks);
 
 /* What to ask for chunk `i` of those to be fetched. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/builtin.h"
 
+enum { EVALUATION_BATCH = 32 }; /* when the task names none and memory allows */
+
 static struct elv_local_cfg plan_for(const struct elv_builtin *b, const struct elv_manifest *m,
                                      const struct elv_model *model, uint32_t batch)
 {
@@ -84,7 +86,9 @@ static enum elv_err begin(void *self, const struct elv_task *task, float *weight
 static enum elv_err evaluate(void *self, const struct elv_task *task, const float *weights)
 {
     struct elv_builtin *b = self;
-    const enum elv_err err = fit(b, task->batch);
+    enum elv_err err = fit(b, task->batch > 0 ? task->batch : EVALUATION_BATCH);
+    if (err == ELV_ERR_SPACE && task->batch == 0)
+        err = fit(b, 1);
     return err == ELV_OK ? elv_local_trainer(&b->local).evaluate(&b->local, task, weights) : err;
 }
 

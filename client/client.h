@@ -33,15 +33,15 @@ extern "C" {
 struct elv_client_cfg {
     struct elv_trainer trainer;        /* its `self` is borrowed */
     const struct elv_squeeze *squeeze; /* borrowed; NULL: no deflate, deflated chunks are refused */
-    struct elv_text software;          /* borrowed; told when joining, e.g. "elver/0.1.0" */
-    uint64_t boot;                     /* random, another one at each start of the process */
-    uint64_t jitter_seed;              /* of every random delay */
-    uint32_t speed;                    /* measured samples per second; 0: unknown */
-    uint32_t burst;                    /* chunks sent per step, 1 to 32; 0: ELV_CLIENT_BURST */
-    uint32_t duty;                     /* percent of the time to work, 1 to 100; 0: 100 */
-    bool observe;                      /* have ticket changes told instead of asking for them */
-    bool leave_on_stop;                /* tell the server when stopping, so that it forgets */
-    bool once;                         /* end with code 0 after one accepted training */
+    struct elv_text software; /* borrowed; told when joining, e.g. "elver/0.1.0"; up to 64 bytes */
+    uint64_t boot;            /* random, another one at each start of the process */
+    uint64_t jitter_seed;     /* of every random delay */
+    uint32_t speed;           /* measured samples per second; 0: unknown */
+    uint32_t burst;           /* chunks sent per step, 1 to 32; 0: ELV_CLIENT_BURST */
+    uint32_t duty;            /* percent of the time to work, 1 to 100; 0: 100 */
+    bool observe;             /* have ticket changes told instead of asking for them */
+    bool leave_on_stop;       /* tell the server when stopping, so that it forgets */
+    bool once;                /* end with code 0 after one accepted training */
 };
 
 enum elv_client_phase {
@@ -89,12 +89,14 @@ struct elv_client { /* read what you like, change nothing */
 
     /* The run. */
     bool prepared; /* manifest read, memory planned */
+    bool planned;  /* the memory stands as `manifest_digest` wants it */
     bool unfit;    /* the model does not fit; only this is still told */
     bool joined;
     struct elv_manifest manifest; /* without its texts */
     uint8_t manifest_digest[8];
     struct elv_model model;
-    uint32_t number; /* the client number */
+    uint32_t number;  /* the client number */
+    uint32_t samples; /* local examples */
     struct elv_pack pack;
     struct elv_base base;
 
@@ -105,6 +107,7 @@ struct elv_client { /* read what you like, change nothing */
     elv_time_us poll_us;     /* when to ask for the ticket */
     elv_time_us poll_min_us; /* the server does not want to be asked before */
     uint32_t n_auth;         /* links refused in a row before the first join */
+    uint32_t n_rereads;      /* of the manifest, in a row, that did not help */
     bool renew;              /* open a new association before asking again */
 
     /* The assignment. */

@@ -17,8 +17,7 @@ if(TARGET elv_client)
     # Headers include each other by relative path, so a program may have a common/err.h of its own.
     foreach(folder common kernels client)
         file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.h)
-        # What implements the operations is not for users of them.
-        list(FILTER headers EXCLUDE REGEX "/kernels/.*_(impl|internal|simd|ref)\\.h$")
+        list(FILTER headers EXCLUDE REGEX "_internal\\.h$") # shared between our own files only
         install(FILES ${headers} DESTINATION ${elver_include}/${folder})
     endforeach()
     install(FILES ${PROJECT_BINARY_DIR}/generated/elver/version.h DESTINATION ${elver_include})
@@ -38,9 +37,23 @@ if(TARGET elv_client)
 endif()
 
 install(FILES LICENSE NOTICE DESTINATION ${elver_doc})
-# Written by ports/deps.sh: whose code is inside a statically linked program, and its licences.
+# Whose code is inside statically linked programs, and its licences: ports/deps.sh wrote that for
+# what it built; the other libraries count when a static archive of them was found.
 find_file(ELV_THIRD_PARTY THIRD-PARTY.txt PATH_SUFFIXES share/elver)
 mark_as_advanced(ELV_THIRD_PARTY)
+set(third_party "Third-party code contained in statically linked Elver programs.\n")
 if(ELV_THIRD_PARTY)
-    install(FILES ${ELV_THIRD_PARTY} DESTINATION ${elver_doc})
+    file(READ ${ELV_THIRD_PARTY} third_party)
 endif()
+foreach(known "ZLIB_LIBRARY_RELEASE|zlib|Zlib" "SQLite3_LIBRARY|SQLite|public domain"
+        "INIH_LIBRARY|inih|BSD-3-Clause")
+    string(REPLACE "|" ";" known ${known})
+    list(GET known 0 variable)
+    if("${${variable}}" MATCHES "\\.a$")
+        list(GET known 1 name)
+        list(GET known 2 licence)
+        string(APPEND third_party "\n${name}\n    Licence: ${licence}\n    File:    ${${variable}}\n")
+    endif()
+endforeach()
+file(WRITE ${PROJECT_BINARY_DIR}/THIRD-PARTY.txt "${third_party}")
+install(FILES ${PROJECT_BINARY_DIR}/THIRD-PARTY.txt DESTINATION ${elver_doc})

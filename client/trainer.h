@@ -24,7 +24,7 @@ struct elv_task {
     uint32_t base_version; /* the version whose weights are given */
     uint32_t local_epochs; /* one of the two is 0 */
     uint32_t local_steps;
-    uint32_t batch;
+    uint32_t batch; /* of an evaluation: 0 for what suits the trainer */
     float rate, momentum, decay;
     float prox_mu; /* reserved; 0 */
     enum elv_arithmetic arithmetic;

@@ -320,8 +320,9 @@ build() { # name, source tree, cmake arguments...
     tree=$2
     shift 2
     rm -rf "$WORK/$name-build"
+    # libcoap compiles in the commit of the repository it finds itself in, which would be this one.
     # shellcheck disable=SC2086 # the extra arguments are a list
-    logged "$WORK/$name.log" cmake -S "$tree" -B "$WORK/$name-build" -G Ninja \
+    GIT_DIR=/dev/null logged "$WORK/$name.log" cmake -S "$tree" -B "$WORK/$name-build" -G Ninja \
         -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$PREFIX" -DCMAKE_INSTALL_LIBDIR=lib \
         -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_PREFIX_PATH="$PREFIX" \
         -DBUILD_SHARED_LIBS=OFF ${DEPS_CMAKE_ARGS:-} "$@"

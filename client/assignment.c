@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/assignment_internal.h"
+
+#include <float.h>
+
+#include "client/session_internal.h"
+#include "common/assert.h"
+
+enum { FETCHES_MAX = 3 }; /* by steps, in full, and in full once more */
+
+/* The attempt: another one after each restart, so that what an earlier one left behind is not taken
+ * for part of this one. */
+static uint64_t nonce_of(uint64_t boot, uint32_t assignment)
+{
+    uint8_t bytes[12], sum[ELV_SHA256_LEN];
+    struct elv_wr w = elv_wr_of(bytes, sizeof bytes);
+    elv_wr_u64(&w, boot);
+    elv_wr_u32(&w, assignment);
+    elv_sha256(bytes, sizeof bytes, sum);
+    struct elv_rd r = elv_rd_of((struct elv_bytes){sum, sizeof sum});
+    return elv_rd_u64(&r);
+}
+
+bool elv_assignment_open(const struct elv_client *c)
+{
+    return c->phase >= ELV_CLIENT_FETCHING && c->phase <= ELV_CLIENT_COMMITTING;
+}
+
+static void fetch(struct elv_client *c, elv_time_us from)
+{
+    c->phase = ELV_CLIENT_FETCHING;
+    c->fetching = false;
+    c->fetch_us = from;
+}
+
+void elv_assignment_begin(struct elv_client *c, const struct elv_ticket *t)
+{
+    ELV_ASSERT(c->phase == ELV_CLIENT_IDLE);
+    c->ticket = *t;
+    c->commit = (struct elv_commit){.status = ELV_STATUS_DONE,
+                                    .nonce = nonce_of(c->cfg.boot, t->assignment)};
+    c->n_fetches = 0;
+    c->train_us = 0;
+    c->stats.assignments++;
+    fetch(c, c->now);
+    if (t->what == ELV_WHAT_TRAIN && elv_session_samples(c) == 0)
+        elv_assignment_give_up(c, ELV_STATUS_DECLINED, ELV_REASON_NO_DATA);
+}
+
+static void let_go(struct elv_client *c)
+{
+    elv_transfer_end(&c->transfer);
+    if (c->work.id != 0)
+        c->work.cancel = true;
+}
+
+void elv_assignment_drop(struct elv_client *c)
+{
+    let_go(c);
+    if (elv_assignment_open(c)) {
+        c->stats.superseded++;
+        c->phase = ELV_CLIENT_IDLE;
+    }
+}
+
+void elv_assignment_decided(struct elv_client *c)
+{
+    let_go(c);
+    c->decided = c->ticket.assignment;
+    c->phase = ELV_CLIENT_IDLE;
+    if (c->stopping)
+        elv_session_leave(c);
+    else
+        elv_session_poll(c);
+}
+
+void elv_assignment_give_up(struct elv_client *c, enum elv_status status, enum elv_reason reason)
+{
+    let_go(c);
+    c->commit = (struct elv_commit){.status = status, .reason = reason, .nonce = c->commit.nonce};
+    c->phase = ELV_CLIENT_COMMITTING;
+}
+
+static void fail(struct elv_client *c, enum elv_reason reason)
+{
+    elv_assignment_give_up(c, ELV_STATUS_FAILED, reason);
+}
+
+/* Getting the model. */
+
+static void plan_fetch(struct elv_client *c)
+{
+    uint32_t n;
+    if (elv_base_plan(&c->base, &c->ticket, &n) != ELV_OK) {
+        fail(c, ELV_REASON_MALFORMED);
+        return;
+    }
+    if (n == 0) {
+        c->phase = ELV_CLIENT_LOADING;
+        return;
+    }
+    elv_transfer_begin(&c->transfer, c->memory.bitmap, n);
+    c->fetching = true;
+}
+
+static void fetch_again(struct elv_client *c, elv_time_us wait)
+{
+    elv_transfer_end(&c->transfer);
+    if (++c->n_fetches < FETCHES_MAX)
+        fetch(c, c->now + wait);
+    else
+        fail(c, ELV_REASON_DIGEST);
+}
+
+static void on_fetched(struct elv_client *c, uint32_t chunk, const struct elv_response *r)
+{
+    if (elv_base_take(&c->base, chunk, r->body) != ELV_OK) {
+        c->stats.bad_chunks++; /* asked for again when its time is up */
+        return;
+    }
+    c->stats.bytes_down += r->body.len;
+    elv_transfer_have(&c->transfer, chunk);
+}
+
+/* Sending the update. */
+
+static void on_uploaded(struct elv_client *c, uint32_t chunk, const struct elv_response *r)
+{
+    struct elv_progress p;
+    if (elv_progress_decode(r->body, &p) != ELV_OK) {
+        c->stats.malformed++;
+        return;
+    }
+    elv_transfer_grant(&c->transfer, p.window);
+    elv_transfer_have(&c->transfer, chunk); /* the list may end before it */
+    elv_transfer_progress(&c->transfer, &p.missing);
+}
+
+static void on_upload_refused(struct elv_client *c, enum elv_reason reason)
+{
+    switch (reason) {
+    case ELV_REASON_UNKNOWN_ASSIGNMENT:
+    case ELV_REASON_SUPERSEDED:
+    case ELV_REASON_ROUND_CLOSED:
+    case ELV_REASON_DUPLICATE:
+    case ELV_REASON_POLICY:
+        c->stats.superseded++;
+        elv_assignment_decided(c); /* stop paying for airtime at once */
+        break;
+    case ELV_REASON_FULL:
+    case ELV_REASON_QUOTA:
+    case ELV_REASON_NONE:
+        elv_assignment_give_up(c, ELV_STATUS_DECLINED, ELV_REASON_QUOTA);
+        break;
+    default:
+        fail(c, reason);
+    }
+}
+
+static void on_chunk_refused(struct elv_client *c, const struct elv_response *r)
+{
+    elv_time_us wait;
+    const enum elv_reason reason = elv_session_refusal(c, r, &wait);
+    const elv_time_us patience = wait > 0 ? wait : elv_backoff(&c->rng, 0);
+    if (elv_session_heed(c, reason)) {
+        if (elv_assignment_open(c))
+            elv_transfer_pause(&c->transfer, c->now + patience); /* until it has joined again */
+        return;
+    }
+    if (r->code >> 5 == 5 || wait > 0)
+        elv_transfer_pause(&c->transfer, c->now + patience);
+    else if (c->phase == ELV_CLIENT_UPLOADING)
+        on_upload_refused(c, reason);
+    else
+        fetch_again(c, patience); /* it may have been replaced; the next ticket tells */
+}
+
+void elv_assignment_chunk(struct elv_client *c, uint32_t id, const struct elv_response *r)
+{
+    uint32_t chunk;
+    if (!elv_transfer_answered(&c->transfer, c->now, id, &chunk))
+        return;
+    if (!elv_code_is_success(r->code))
+        on_chunk_refused(c, r);
+    else if (c->phase == ELV_CLIENT_UPLOADING)
+        on_uploaded(c, chunk, r);
+    else
+        on_fetched(c, chunk, r);
+}
+
+/* Work. */
+
+static struct elv_task task_of(const struct elv_client *c)
+{
+    return (struct elv_task){.seed = c->manifest.seed,
+                             .client = c->number,
+                             .round = c->ticket.round,
+                             .base_version = c->ticket.version,
+                             .local_epochs = c->ticket.local_epochs,
+                             .local_steps = c->ticket.local_steps,
+                             .batch = c->ticket.batch,
+                             .rate = c->ticket.learning_rate,
+                             .momentum = c->manifest.momentum,
+                             .decay = c->manifest.weight_decay,
+                             .arithmetic = c->manifest.arithmetic};
+}
+
+static void prepare_train(struct elv_client *c, bool evaluate)
+{
+    const bool resumed = !evaluate && c->train.resumed;
+    c->outcome.finished = false;
+    c->train = (struct elv_client_train){
+        .trainer = &c->cfg.trainer,
+        .task = task_of(c),
+        .weights = c->memory.fresh,
+        .steps_max = evaluate || c->cfg.duty == 100 ? 0 : ELV_DUTY_STEPS,
+        .resumed = resumed,
+        .outcome = &c->outcome,
+    };
+    c->train_begun = false;
+    c->train_left = c->train.steps_max;
+}
+
+static void prepare_delta(struct elv_client *c)
+{
+    const struct elv_delta_cfg cfg = {
+        .model = &c->model,
+        .pack = &c->pack,
+        .trained = c->memory.fresh,
+        .base = c->memory.base,
+        .first = c->memory.first,
+        .first_cap = c->memory.first_cap,
+        .codec = c->ticket.up.id,
+        .arg = {.seed = c->manifest.seed, .param = c->ticket.up.param},
+        .bound = c->manifest.bound,
+        .clip = c->manifest.clip,
+        .nonce = c->commit.nonce,
+    };
+    elv_delta_begin(&c->delta, &cfg);
+}
+
+static void start_work(struct elv_client *c, struct elv_actions *out, uint32_t kind)
+{
+    if (kind == ELV_CLIENT_EVALUATE || kind == ELV_CLIENT_TRAIN)
+        prepare_train(c, kind == ELV_CLIENT_EVALUATE);
+    if (kind == ELV_CLIENT_ENCODE)
+        prepare_delta(c);
+    const uint32_t id = c->last_id = elv_session_next_id(c);
+    elv_work_begin(&c->work, id, kind, c->now);
+    ELV_ASSERT(out->n < out->cap);
+    out->at[out->n++] = (struct elv_action){
+        .kind = ELV_DO_COMPUTE, .id = id, .compute = {.kind = kind, .input = &c->train}};
+}
+
+static void after_load(struct elv_client *c)
+{
+    const bool evaluate = c->ticket.what == ELV_WHAT_EVALUATE || c->manifest.holdout > 0.0f;
+    c->phase = evaluate ? ELV_CLIENT_EVALUATING : ELV_CLIENT_TRAINING;
+    c->train.resumed = false;
+}
+
+static void take_user_sums(struct elv_client *c)
+{
+    const struct elv_train_result *r = &c->outcome.result;
+    c->commit.n_user = r->n_user < ELV_USER_SUMS_MAX ? r->n_user : ELV_USER_SUMS_MAX;
+    for (uint32_t i = 0; i < c->commit.n_user; i++)
+        c->commit.user[i] = r->user[i];
+}
+
+static void after_evaluate(struct elv_client *c)
+{
+    c->stats.evaluations++;
+    c->commit.eval = c->outcome.result.eval;
+    if (c->ticket.what == ELV_WHAT_EVALUATE) {
+        take_user_sums(c);
+        c->phase = ELV_CLIENT_COMMITTING;
+        return;
+    }
+    c->phase = ELV_CLIENT_TRAINING;
+    c->train.resumed = false;
+}
+
+static void after_train(struct elv_client *c)
+{
+    const struct elv_train_result *r = &c->outcome.result;
+    if (!c->outcome.finished) {
+        c->train.resumed = true;
+        return;
+    }
+    if (!(r->loss_sum >= -DBL_MAX && r->loss_sum <= DBL_MAX) || r->samples == 0) {
+        fail(c, ELV_REASON_TRAINER);
+        return;
+    }
+    c->stats.trainings++;
+    c->commit.samples = r->samples;
+    c->commit.seen = r->seen;
+    c->commit.steps = r->steps;
+    c->commit.loss_sum = r->loss_sum;
+    const elv_time_us ms = c->train_us / 1000;
+    c->commit.compute_ms = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+    take_user_sums(c);
+    c->phase = ELV_CLIENT_ENCODING;
+}
+
+static void after_encode(struct elv_client *c)
+{
+    c->commit.n_chunks = c->delta.n_chunks;
+    for (uint32_t i = 0; i < ELV_BODY_DIGEST_LEN; i++)
+        c->commit.digest[i] = c->delta.digest[i];
+    elv_transfer_begin(&c->transfer, c->memory.bitmap, c->delta.n_chunks);
+    c->phase = ELV_CLIENT_UPLOADING;
+}
+
+static void work_done(struct elv_client *c)
+{
+    switch (c->phase) {
+    case ELV_CLIENT_LOADING:
+        after_load(c);
+        break;
+    case ELV_CLIENT_EVALUATING:
+        after_evaluate(c);
+        break;
+    case ELV_CLIENT_TRAINING:
+        after_train(c);
+        break;
+    default:
+        after_encode(c);
+    }
+}
+
+static void evaluation_failed(struct elv_client *c, enum elv_err err)
+{
+    const bool nothing = err == ELV_ERR_MISSING || err == ELV_ERR_UNSUPPORTED;
+    if (!nothing)
+        fail(c, ELV_REASON_TRAINER);
+    else if (c->ticket.what == ELV_WHAT_EVALUATE)
+        elv_assignment_give_up(c, ELV_STATUS_DECLINED, ELV_REASON_NO_DATA);
+    else
+        c->phase = ELV_CLIENT_TRAINING; /* evaluating before training is a courtesy */
+}
+
+static void training_failed(struct elv_client *c, enum elv_err err)
+{
+    if (err == ELV_ERR_MISSING)
+        elv_assignment_give_up(c, ELV_STATUS_DECLINED, ELV_REASON_NO_DATA);
+    else
+        fail(c, err == ELV_ERR_SPACE ? ELV_REASON_MODEL_TOO_BIG : ELV_REASON_TRAINER);
+}
+
+static void encoding_failed(struct elv_client *c, enum elv_err err)
+{
+    if (err == ELV_ERR_RANGE)
+        fail(c, ELV_REASON_OUT_OF_RANGE);
+    else /* weights that are not finite are the trainer's doing */
+        fail(c, err == ELV_ERR_FORMAT ? ELV_REASON_TRAINER : ELV_REASON_CODEC);
+}
+
+static void work_failed(struct elv_client *c, enum elv_err err)
+{
+    switch (c->phase) {
+    case ELV_CLIENT_LOADING:
+        fetch_again(c, 0);
+        break;
+    case ELV_CLIENT_EVALUATING:
+        evaluation_failed(c, err);
+        break;
+    case ELV_CLIENT_TRAINING:
+        training_failed(c, err);
+        break;
+    default:
+        encoding_failed(c, err);
+    }
+}
+
+/* The work's memory is the node's again. */
+static void clean_up(struct elv_client *c, uint32_t kind)
+{
+    if (kind == ELV_CLIENT_LOAD)
+        elv_base_abort(&c->base);
+    if (kind == ELV_CLIENT_TRAIN || kind == ELV_CLIENT_EVALUATE)
+        c->cfg.trainer.abort(c->cfg.trainer.self);
+}
+
+void elv_assignment_computed(struct elv_client *c, enum elv_err err)
+{
+    const uint32_t kind = c->work.kind;
+    const elv_time_us took = elv_work_end(&c->work, c->now);
+    if (kind == ELV_CLIENT_TRAIN)
+        c->train_us += took;
+    if (c->work.cancel) {
+        c->stats.cancelled++;
+        clean_up(c, kind);
+    } else if (err != ELV_OK) {
+        clean_up(c, kind);
+        work_failed(c, err);
+    } else {
+        work_done(c);
+    }
+}
+
+bool elv_assignment_verdict(struct elv_client *c, const struct elv_verdict *v)
+{
+    if (v->decision == ELV_MISSING) {
+        if (!c->transfer.have.n || c->commit.n_chunks == 0)
+            return false;
+        if (c->stopping) {
+            elv_assignment_give_up(c, ELV_STATUS_DECLINED, ELV_REASON_STOPPING);
+            return true;
+        }
+        elv_transfer_missing(&c->transfer, &v->missing);
+        if (elv_transfer_complete(&c->transfer))
+            return false; /* it names nothing that could be missing */
+        c->phase = ELV_CLIENT_UPLOADING;
+        return true;
+    }
+    const enum elv_status status = c->commit.status;
+    const bool trained = status == ELV_STATUS_DONE && c->ticket.what == ELV_WHAT_TRAIN;
+    if (v->decision == ELV_REFUSED) {
+        c->stats.refused[v->reason < ELV_CLIENT_REASONS ? v->reason : 0]++;
+    } else {
+        c->stats.accepted += status == ELV_STATUS_DONE;
+        c->stats.failed += status == ELV_STATUS_FAILED;
+        c->stats.declined += status == ELV_STATUS_DECLINED;
+    }
+    elv_assignment_decided(c);
+    if (v->decision == ELV_REFUSED)
+        elv_session_heed(c, v->reason);
+    else if (trained && c->cfg.once)
+        elv_session_leave(c);
+    return true;
+}
+
+/* Moving on. */
+
+/* One phase further when what it waits for is there; false: wait. */
+static bool advance_phase(struct elv_client *c, struct elv_actions *out)
+{
+    static const uint32_t kinds[] = {
+        [ELV_CLIENT_LOADING] = ELV_CLIENT_LOAD,
+        [ELV_CLIENT_EVALUATING] = ELV_CLIENT_EVALUATE,
+        [ELV_CLIENT_TRAINING] = ELV_CLIENT_TRAIN,
+        [ELV_CLIENT_ENCODING] = ELV_CLIENT_ENCODE,
+    };
+    switch (c->phase) {
+    case ELV_CLIENT_FETCHING:
+        if (c->fetching ? !elv_transfer_complete(&c->transfer) : c->now < c->fetch_us)
+            return false;
+        if (!c->fetching)
+            plan_fetch(c);
+        else
+            c->phase = ELV_CLIENT_LOADING;
+        return true;
+    case ELV_CLIENT_LOADING:
+    case ELV_CLIENT_EVALUATING:
+    case ELV_CLIENT_TRAINING:
+    case ELV_CLIENT_ENCODING:
+        if (c->now >= c->work.rest_until)
+            start_work(c, out, kinds[c->phase]);
+        return false;
+    case ELV_CLIENT_UPLOADING:
+        if (elv_transfer_complete(&c->transfer))
+            c->phase = ELV_CLIENT_COMMITTING;
+        return false;
+    default:
+        return false;
+    }
+}
+
+static void forget(struct elv_actions *out, uint32_t id)
+{
+    if (id == 0)
+        return;
+    ELV_ASSERT(out->n < out->cap);
+    out->at[out->n++] = (struct elv_action){.kind = ELV_DO_FORGET, .id = id};
+}
+
+static struct elv_request chunk_request(struct elv_client *c, uint32_t chunk, uint8_t *bytes)
+{
+    if (c->phase == ELV_CLIENT_FETCHING)
+        return elv_base_request(&c->base, chunk);
+    size_t len;
+    elv_delta_chunk(&c->delta, chunk, bytes, &len);
+    c->stats.bytes_up += len;
+    return (struct elv_request){.op = ELV_OP_UPDATE_CHUNK,
+                                .assignment = c->ticket.assignment,
+                                .chunk = chunk,
+                                .body = {bytes, len}};
+}
+
+static bool transferring(const struct elv_client *c)
+{
+    return (c->phase == ELV_CLIENT_FETCHING && c->fetching) || c->phase == ELV_CLIENT_UPLOADING;
+}
+
+void elv_assignment_send(struct elv_client *c, struct elv_actions *out)
+{
+    if (c->work.id != 0 || !transferring(c))
+        return;
+    elv_transfer_expire(&c->transfer, c->now);
+    for (uint32_t i = 0; i < c->cfg.burst; i++) {
+        struct elv_transmission t;
+        if (!elv_transfer_next(&c->transfer, c->now, elv_session_next_id(c), &t))
+            return;
+        forget(out, t.forget[0]);
+        forget(out, t.forget[1]);
+        elv_session_send(c, out, chunk_request(c, t.chunk, c->memory.chunks + i * ELV_CHUNK_MAX),
+                         false);
+        c->stats.chunks_sent++;
+        c->stats.chunks_repeated += t.repeated;
+    }
+}
+
+void elv_assignment_work(struct elv_client *c, struct elv_actions *out)
+{
+    struct elv_work *w = &c->work;
+    if (w->id != 0 && w->cancel && !w->cancel_told) {
+        ELV_ASSERT(out->n < out->cap);
+        out->at[out->n++] = (struct elv_action){.kind = ELV_DO_CANCEL, .id = w->id};
+        w->cancel_told = true;
+    }
+    while (w->id == 0 && advance_phase(c, out)) /* three phases without work in between at most */
+        ;
+}
+
+elv_time_us elv_assignment_deadline(const struct elv_client *c)
+{
+    if (c->work.id != 0)
+        return ELV_NEVER;
+    switch (c->phase) {
+    case ELV_CLIENT_FETCHING:
+        return c->fetching ? elv_transfer_deadline(&c->transfer) : c->fetch_us;
+    case ELV_CLIENT_UPLOADING:
+        return elv_transfer_deadline(&c->transfer);
+    case ELV_CLIENT_LOADING:
+    case ELV_CLIENT_EVALUATING:
+    case ELV_CLIENT_TRAINING:
+    case ELV_CLIENT_ENCODING:
+        return c->work.rest_until;
+    default:
+        return ELV_NEVER;
+    }
+}

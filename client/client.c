@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/client.h"
+
+#include "client/assignment_internal.h"
+#include "client/session_internal.h"
+#include "common/assert.h"
+
+/* Beyond a chunk's SEND and two FORGETs: END, CANCEL, COMPUTE, RELINK twice, a control request, and
+ * the control requests forgotten. */
+enum { ACTIONS_BESIDES = 6 + ELV_FORGET_MAX, ACTIONS_PER_CHUNK = 3 };
+
+static struct elv_client_cfg with_defaults(const struct elv_client_cfg *cfg)
+{
+    struct elv_client_cfg full = *cfg;
+    if (full.burst == 0)
+        full.burst = ELV_CLIENT_BURST;
+    if (full.duty == 0)
+        full.duty = 100;
+    if (full.software.len == 0)
+        full.software = (struct elv_text){"elver", 5};
+    return full;
+}
+
+size_t elv_client_mem_min(const struct elv_client_cfg *cfg)
+{
+    const struct elv_client_cfg full = with_defaults(cfg);
+    struct elv_memory m;
+    struct elv_arena a = elv_arena_of(NULL, 0);
+    elv_memory_fixed(&a, full.burst, &m);
+    return a.used;
+}
+
+size_t elv_client_mem(const struct elv_client_cfg *cfg, const struct elv_manifest *manifest,
+                      const struct elv_model *model, uint32_t batch)
+{
+    const struct elv_client_cfg full = with_defaults(cfg);
+    struct elv_memory m;
+    struct elv_arena a = elv_arena_of(NULL, 0);
+    elv_memory_fixed(&a, full.burst, &m);
+    if (elv_memory_run(&a, manifest, model, &m) != ELV_OK)
+        return 0;
+    if (cfg->trainer.mem == NULL)
+        return a.used;
+    const size_t trainer = cfg->trainer.mem(cfg->trainer.self, manifest, model, batch);
+    elv_arena_take(&a, trainer, 1);
+    return trainer > 0 && a.err == ELV_OK ? a.used : 0;
+}
+
+enum elv_err elv_client_init(struct elv_client *c, const struct elv_client_cfg *cfg, void *mem,
+                             size_t len)
+{
+    const struct elv_client_cfg full = with_defaults(cfg);
+    const struct elv_trainer *t = &full.trainer;
+    if (full.burst > ELV_WINDOW_MAX || full.duty > 100 || full.software.len > ELV_NAME_MAX ||
+        t->begin == NULL || t->run == NULL || t->evaluate == NULL || t->result == NULL ||
+        t->abort == NULL)
+        return ELV_ERR_ARG;
+    *c = (struct elv_client){.cfg = full, .mem = mem, .mem_len = len, .work = {.duty = full.duty}};
+    c->fixed = elv_arena_of(mem, len);
+    elv_memory_fixed(&c->fixed, full.burst, &c->memory);
+    c->rng = elv_rng_of((struct elv_rng_key){.seed = full.jitter_seed, .purpose = ELV_RNG_JITTER});
+    elv_transfer_init(&c->transfer);
+    return mem == NULL ? ELV_ERR_SPACE : c->fixed.err;
+}
+
+static void on_response(struct elv_client *c, const struct elv_event *ev)
+{
+    c->renew = false;
+    elv_link_heard(&c->link, c->now, elv_rto(&c->transfer.rtt), &c->rng);
+    if (elv_transfer_knows(&c->transfer, ev->id))
+        elv_assignment_chunk(c, ev->id, &ev->response);
+    else
+        elv_session_answer(c, ev->id, &ev->response);
+}
+
+static void on_event(struct elv_client *c, const struct elv_event *ev)
+{
+    const bool ended = c->phase == ELV_CLIENT_ENDED; /* only what work owns is still waited for */
+    switch (ev->kind) {
+    case ELV_EV_RESPONSE:
+        if (!ended)
+            on_response(c, ev);
+        break;
+    case ELV_EV_NO_ANSWER:
+        if (!ended)
+            elv_session_unanswered(c, ev->id, ev->err);
+        break;
+    case ELV_EV_COMPUTED:
+        if (ev->id != 0 && ev->id == c->work.id)
+            elv_assignment_computed(c, ev->err);
+        break;
+    case ELV_EV_STOP:
+        if (!ended)
+            elv_session_stop(c);
+        break;
+    default:
+        break; /* TICK; the others are a server's */
+    }
+}
+
+static bool waits(const struct elv_client *c)
+{
+    return c->control.op != ELV_OP_NONE || elv_transfer_waits(&c->transfer);
+}
+
+static void step(void *self, const struct elv_event *ev, struct elv_actions *out)
+{
+    struct elv_client *c = self;
+    ELV_ASSERT(ev->now >= c->now);
+    ELV_ASSERT(out->cap >= ACTIONS_BESIDES + ACTIONS_PER_CHUNK * c->cfg.burst);
+    c->now = ev->now;
+    out->n = 0;
+    if (c->end_told)
+        return;
+    on_event(c, ev);
+    elv_session_tick(c);
+    /* Work and phases first: they decide what is to be asked. A new association comes before what
+     * is sent over it, whichever part sends. */
+    elv_assignment_work(c, out);
+    elv_session_advance(c, out);
+    elv_assignment_send(c, out);
+    if (!waits(c))
+        elv_link_idle(&c->link);
+    if (c->phase == ELV_CLIENT_ENDED && c->work.id == 0) {
+        out->at[out->n++] = (struct elv_action){.kind = ELV_DO_END, .id = c->exit_code};
+        c->end_told = true;
+    }
+}
+
+static elv_time_us deadline(const void *self)
+{
+    const struct elv_client *c = self;
+    if (c->phase == ELV_CLIENT_ENDED)
+        return c->end_told || c->work.id != 0 ? ELV_NEVER : c->now;
+    const elv_time_us session = elv_session_deadline(c);
+    const elv_time_us assignment = elv_assignment_deadline(c);
+    return session < assignment ? session : assignment;
+}
+
+static enum elv_err run(void *self, const struct elv_compute *work, uint32_t budget)
+{
+    struct elv_client *c = self;
+    switch (work->kind) {
+    case ELV_CLIENT_LOAD:
+        return elv_base_run(&c->base, budget);
+    case ELV_CLIENT_ENCODE:
+        return elv_delta_run(&c->delta, budget);
+    default:
+        return elv_client_train_run(&c->train, work->kind, budget, &c->train_begun, &c->train_left);
+    }
+}
+
+struct elv_node elv_client_node(struct elv_client *c)
+{
+    return (struct elv_node){
+        .self = c,
+        .actions_max = ACTIONS_BESIDES + ACTIONS_PER_CHUNK * c->cfg.burst,
+        .step = step,
+        .deadline = deadline,
+        .run = run,
+    };
+}

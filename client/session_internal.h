@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* client/session_internal.h - the client's standing with the server, as parts of client.c see it:
+ * manifest, joining, tickets, commits, leaving, and what to do when it says no or nothing. */
+#ifndef ELV_CLIENT_SESSION_INTERNAL_H
+#define ELV_CLIENT_SESSION_INTERNAL_H
+
+#include "client.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The answer to the control request that is out, or news of the observed ticket. */
+void elv_session_answer(struct elv_client *c, uint32_t id, const struct elv_response *r);
+/* Request `id` will not be answered. */
+void elv_session_unanswered(struct elv_client *c, uint32_t id, enum elv_err err);
+
+/* What a refusal of any request says, counted. `wait`: how long it asks to be left alone, or 0. */
+enum elv_reason elv_session_refusal(struct elv_client *c, const struct elv_response *r,
+                                    elv_time_us *wait);
+/* Does what a reason asks for wherever it is given: end, join again, read the manifest again. */
+bool elv_session_heed(struct elv_client *c, enum elv_reason reason);
+
+/* Local examples to train on, as of the last time no work was out; UINT32_MAX: unknown. */
+uint32_t elv_session_samples(struct elv_client *c);
+
+/* Asks for a ticket as soon as the server allows. */
+void elv_session_poll(struct elv_client *c);
+/* An orderly end with code 0: tells the server when it is to know. */
+void elv_session_leave(struct elv_client *c);
+/* The operator wants to stop: decline what is open, then leave; the second time at once. */
+void elv_session_stop(struct elv_client *c);
+/* Stopping has taken long enough. */
+void elv_session_tick(struct elv_client *c);
+void elv_session_end(struct elv_client *c, uint32_t code, enum elv_reason reason);
+
+void elv_session_advance(struct elv_client *c, struct elv_actions *out);
+elv_time_us elv_session_deadline(const struct elv_client *c);
+
+/* The id the next action gets. */
+uint32_t elv_session_next_id(const struct elv_client *c);
+/* Emits one request under it, and returns it. */
+uint32_t elv_session_send(struct elv_client *c, struct elv_actions *out, struct elv_request request,
+                          bool reliable);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
