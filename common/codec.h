@@ -25,7 +25,8 @@ struct elv_codec_arg { /* what the encoder may depend on besides the vector */
 
 struct elv_codec {
     uint8_t id;
-    const char *name; /* in job files */
+    const char *name;           /* in job files */
+    float param_min, param_max; /* of the word after the name; both 0: there is none */
 
     /* An upper bound on the number of chunks of `n` coordinates; 0 when it passes UINT32_MAX. */
     uint32_t (*chunks_max)(uint32_t n, const struct elv_codec_arg *arg);

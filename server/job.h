@@ -9,9 +9,14 @@
 #include "../common/model.h"
 #include "../common/msg.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define ELV_JOB_TEXT_MAX 512u
 #define ELV_JOB_PARAMS_MAX 16u /* parameters handed to a policy, by name */
 #define ELV_JOB_ERROR_MAX 256u
+#define ELV_JOB_KEYS_MAX 48u /* rows of the table in job_keys.c */
 
 /* `name = value` of a section, kept for the policy that section names. */
 struct elv_param {
@@ -36,8 +41,7 @@ struct elv_job {
     double target_accuracy; /* 0: none */
 
     /* [data] */
-    char
-        train[ELV_JOB_TEXT_MAX]; /* "idx DIR", "npy X Y", "csv FILE"; empty: devices bring theirs */
+    char train[ELV_JOB_TEXT_MAX]; /* "idx DIR", "npy X Y", "csv FILE"; empty: as devices have it */
     char test[ELV_JOB_TEXT_MAX];
     float scale, mean, std;
     char partition[ELV_JOB_TEXT_MAX]; /* "dirichlet 0.5"; empty: none */
@@ -89,18 +93,24 @@ struct elv_job {
 
     /* [state] */
     uint32_t keep; /* versions kept besides best and final */
+
+    uint32_t line[ELV_JOB_KEYS_MAX]; /* by place in the table of job_keys.c; 0: default */
 };
 
 /* Every default. */
 void elv_job_init(struct elv_job *job);
 
 /* One key. ELV_ERR_MISSING: no such section or key; ELV_ERR_FORMAT, ELV_ERR_RANGE: not a value of
- * it; ELV_ERR_BUSY: given before. `why` says in one sentence what would be accepted. */
+ * it; ELV_ERR_BUSY: given before; ELV_ERR_FULL: more parameters than a policy can have. `why` says
+ * in one sentence what would be accepted. Lines count from 1; 0 is for what overrides a file, and
+ * may replace what was given. Keys of [trainer] pass unread. In [sync], [aggregate], [select] and
+ * [size], keys not named above become parameters, judged by the policy later. */
 enum elv_err elv_job_set(struct elv_job *job, const char *section, const char *key,
                          const char *value, uint32_t line, char why[ELV_JOB_ERROR_MAX]);
 
-/* After the last key: what is missing, what does not go together, what cannot fit in the sums.
- * `*line` is that of the key at fault, 0 when a key is missing. */
+/* After the last key: what is missing, what does not go together, what cannot fit in the sums; and
+ * the defaults that depend on other keys. `*line` is that of the key at fault, 0 when it was not
+ * given. */
 enum elv_err elv_job_check(struct elv_job *job, char why[ELV_JOB_ERROR_MAX], uint32_t *line);
 
 /* Walks all keys, for --print-config: the i-th key's section, name, effective value as text and the
@@ -108,12 +118,15 @@ enum elv_err elv_job_check(struct elv_job *job, char why[ELV_JOB_ERROR_MAX], uin
 bool elv_job_key(const struct elv_job *job, size_t i, const char **section, const char **key,
                  char value[ELV_JOB_TEXT_MAX], uint32_t *line);
 
-/* A restart may change rounds, deadline, policy, target, [eval] and [state]. NULL, or the name
- * "section.key" of the first key that differs and may not. */
+/* A restart may change rounds, target, [sync], [select], [size], [eval] and [state]. NULL, or the
+ * name "section.key" of the first key that differs and may not. Both jobs are checked. */
 const char *elv_job_changed(const struct elv_job *before, const struct elv_job *now);
 
 /* The manifest this job makes for run `run`. Its texts view `job`. */
 void elv_job_manifest(const struct elv_job *job, const uint8_t run[ELV_RUN_ID_LEN],
                       struct elv_manifest *m);
 
+#ifdef __cplusplus
+}
+#endif
 #endif
