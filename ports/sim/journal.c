@@ -35,7 +35,7 @@ void sim_say(const struct elv_sim *w, uint32_t node, const char *what, uint32_t 
     char text[LINE_MAX_LEN];
     snprintf(text, sizeof text, "%" PRId64 ".%06" PRId64 " node=%" PRIu32 " %s id=%" PRIu32 "%s",
              w->now / 1000000, w->now % 1000000, node, what, id, detail);
-    w->cfg.watch.line(w->cfg.watch.self, text);
+    w->cfg.watch.line(w->cfg.watch.line_self, text);
 }
 
 static const char *op_text(enum elv_op op)

@@ -79,7 +79,8 @@ struct elv_sim_watch {
     void (*stepped)(void *self, uint32_t node, const struct elv_event *ev,
                     const struct elv_actions *did);
     /* One line of text per event and action; NULL: none are made. */
-    void (*line)(void *self, const char *text);
+    void *line_self;
+    void (*line)(void *line_self, const char *text);
 };
 
 struct elv_sim_cfg {
