@@ -15,7 +15,7 @@ enum { VALUES = 8, CLASSES = 3, EXAMPLES = 24 };
 static const struct fleet_key every_job[] = {
     {"job", "name", "toy"},
     {"job", "seed", "7"},
-    {"model", "input", "8"},
+    {"model", "input", "1x1x8"},
     {"model", "layers", "dense 64 relu, dense 3"},
     {"client", "local_epochs", "1"},
     {"client", "batch_size", "8"},
@@ -287,6 +287,7 @@ static void add_server(struct fleet *f)
         f->w,
         &(struct elv_sim_node_cfg){.host = {.self = f, .start = start_server, .gone = server_gone},
                                    .disk = f->disk,
+                                   .linger_us = ELV_NEVER,
                                    .device = {.self = f, .cost = server_cost},
                                    .slice = f->cfg.slice,
                                    .odd_clock = f->cfg.odd_clocks,

@@ -33,8 +33,9 @@ void sim_say(const struct elv_sim *w, uint32_t node, const char *what, uint32_t 
     if (w->cfg.watch.line == NULL)
         return;
     char text[LINE_MAX_LEN];
-    snprintf(text, sizeof text, "%" PRId64 ".%06" PRId64 " node=%" PRIu32 " %s id=%" PRIu32 "%s",
-             w->now / 1000000, w->now % 1000000, node, what, id, detail);
+    snprintf(text, sizeof text, "%" PRId64 ".%06" PRId64 " node=%" PRIu32 " %s id=%" PRIu32 "%s%s",
+             w->now / 1000000, w->now % 1000000, node, what, id, detail[0] == '\0' ? "" : " ",
+             detail);
     w->cfg.watch.line(w->cfg.watch.line_self, text);
 }
 
@@ -66,7 +67,7 @@ static void say_request(const struct elv_sim *w, uint32_t node, const char *what
         return;
     char detail[LINE_MAX_LEN];
     snprintf(detail, sizeof detail,
-             " peer=%" PRIu32 " op=%s assignment=%" PRIu32 " chunk=%" PRIu32 " len=%zu", peer,
+             "peer=%" PRIu32 " op=%s assignment=%" PRIu32 " chunk=%" PRIu32 " len=%zu", peer,
              op_text(r->op), r->assignment, r->chunk, r->body.len);
     sim_say(w, node, what, id, detail);
 }
@@ -77,7 +78,7 @@ static void say_response(const struct elv_sim *w, uint32_t node, const char *wha
     if (w->cfg.watch.line == NULL)
         return;
     char detail[LINE_MAX_LEN];
-    snprintf(detail, sizeof detail, " code=%u.%02u len=%zu", r->code >> 5, r->code & 31u,
+    snprintf(detail, sizeof detail, "code=%u.%02u len=%zu", r->code >> 5, r->code & 31u,
              r->body.len);
     sim_say(w, node, what, id, detail);
 }

@@ -98,15 +98,24 @@ static void crash(struct elv_sim *w, uint32_t node, struct elv_sim_crash how)
         start_at(w, node, w->now + how.down_us);
 }
 
-static void end(struct elv_sim *w, uint32_t node, uint32_t exit_code)
+static void end(struct elv_sim *w, uint32_t node)
+{
+    struct sim_node *n = w->nodes[node];
+    bury(w, node);
+    if (n->cfg.disk != NULL)
+        elv_sim_disk_flush(n->cfg.disk);
+}
+
+static void end_later(struct elv_sim *w, uint32_t node, uint32_t exit_code)
 {
     struct sim_node *n = w->nodes[node];
     sim_say(w, node, "ended", exit_code, "");
-    bury(w, node);
     n->ended = true;
     n->exit_code = exit_code;
-    if (n->cfg.disk != NULL)
-        elv_sim_disk_flush(n->cfg.disk);
+    if (n->cfg.linger_us == 0)
+        end(w, node);
+    else if (n->cfg.linger_us != ELV_NEVER)
+        elv_sim_queue_push(&w->queue, w->now + n->cfg.linger_us, AT_END, node, sim_life(n->life));
 }
 
 /* A node without a disk keeps nothing and is told that all went well, as on POSIX. */
@@ -197,7 +206,7 @@ static void carry_out(struct elv_sim *w, uint32_t node)
     }
     for (uint32_t i = 0; i < did->n; i++)
         if (did->at[i].kind == ELV_DO_END) {
-            end(w, node, did->at[i].id);
+            end_later(w, node, did->at[i].id);
             return;
         }
 }
@@ -303,6 +312,10 @@ static void happen(struct elv_sim *w, const struct elv_sim_entry *e)
     case AT_STOP:
         if (still(w, e) && w->nodes[e->arg]->up)
             sim_deliver(w, e->arg, &(struct elv_event){.kind = ELV_EV_STOP});
+        break;
+    case AT_END:
+        if (still(w, e))
+            end(w, e->arg);
         break;
     case AT_STORED:
         stored(w, e);

@@ -118,6 +118,7 @@ enum {
     AT_DISK,       /* arg: node */
     AT_STORED,     /* arg: node without a disk; what: stored */
     AT_START,      /* arg: node; what: its life */
+    AT_END,        /* arg: node; what: its life */
     AT_STOP,       /* arg: node; what: its life */
     AT_GONE,       /* arg: client number; what: server node's index */
     AT_CALL,       /* what: call */
