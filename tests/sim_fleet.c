@@ -230,8 +230,7 @@ static void mind_the_disk(struct fleet *f)
     if (f->dead_us == ELV_NEVER)
         f->dead_us = elv_sim_now(f->w);
     if (elv_sim_now(f->w) - f->dead_us > 5 * SECOND)
-        elv_sim_crash(f->w, f->server_node,
-                      (struct elv_sim_crash){.actions = 1, .down_us = SECOND});
+        elv_sim_crash(f->w, f->server_node, (struct elv_sim_crash){.down_us = SECOND});
 }
 
 static void stepped(void *self, uint32_t node, const struct elv_event *ev,
