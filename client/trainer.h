@@ -7,10 +7,10 @@
 #ifndef ELV_CLIENT_TRAINER_H
 #define ELV_CLIENT_TRAINER_H
 
+#include "../common/feed.h"
 #include "../common/msg.h"
 #include "../common/rng.h"
 #include "../kernels/nn.h"
-#include "feed.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -154,12 +154,12 @@ struct elv_ticket {
     uint32_t poll_ms; /* ask again no sooner than this */
     uint32_t window;
     uint8_t manifest[8];
-    /* The rest is meaningful for TRAIN and EVALUATE only. */
+    /* The rest is meaningful for TRAIN and EVALUATE only, what trains for TRAIN only. */
     uint32_t assignment; /* 1 or more */
     uint32_t round;      /* keys the random numbers of local training */
     uint32_t version;
-    uint8_t model[32]; /* SHA-256 of the little-endian f32 vector of shared parameters */
-    struct elv_body_ref full;
+    uint8_t model[32];        /* SHA-256 of the little-endian f32 vector of shared parameters */
+    struct elv_body_ref full; /* n_chunks and codec 0: not served, every client makes it */
     struct elv_body_ref step[ELV_STEPS_MAX]; /* step[i] leads to version - i */
     uint32_t n_steps;
     uint32_t local_epochs; /* one of the two is 0 */
@@ -170,7 +170,7 @@ struct elv_ticket {
     uint32_t deadline_ms; /* remaining, from the moment of receipt */
 };
 
-/* PUT of an update chunk is answered with this, success or not. */
+/* PUT of an update chunk is answered with this, or with a refusal. */
 struct elv_progress {
     struct elv_missing missing;
     uint32_t window;
@@ -188,6 +188,7 @@ struct elv_eval_sums {
     uint32_t n;
     double loss;
     uint32_t n_classes; /* 0: no classes */
+    /* With classes: support and predicted each add up to n; correct is at most either. */
     uint32_t support[ELV_CLASSES_MAX], predicted[ELV_CLASSES_MAX], correct[ELV_CLASSES_MAX];
 };
 

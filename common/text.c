@@ -6,7 +6,7 @@
 
 #include "common/assert.h"
 
-enum { DIGITS_MAX = 17, EXPONENT_MAX = 400 };
+enum { DIGITS_MAX = 14, EXPONENT_MAX = 400 };
 
 struct elv_line elv_line_of(char *out, size_t cap)
 {

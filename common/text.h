@@ -28,9 +28,9 @@ void elv_line_add(struct elv_line *l, const char *text); /* zero-terminated */
 void elv_line_uint(struct elv_line *l, uint64_t v);
 void elv_line_hex(struct elv_line *l, const uint8_t *bytes, size_t len); /* lower case */
 
-/* The fewest digits that read back as the same 32-bit float, or the same double; `v` is finite. Of
- * doubles so long that no short decimal gives them, 17 digits. Plain decimals from 1e-4 up to 1e9,
- * an exponent outside. */
+/* The fewest digits that read back as the same 32-bit float, or as the same double; of doubles that
+ * need more, 14 digits, which are stable when read and printed again between 1e-30 and 1e30. `v` is
+ * finite. Plain decimals from 1e-4 up to 1e9, an exponent outside. */
 void elv_line_f32(struct elv_line *l, float v);
 void elv_line_f64(struct elv_line *l, double v);
 

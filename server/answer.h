@@ -17,9 +17,10 @@ struct elv_answer {
     enum elv_answer_kind kind;
     enum elv_answer_state state;
     uint32_t row;
-    uint32_t request;           /* REQUEST id; 0: nobody asks, but the STORE has a consequence */
-    struct elv_joined joined;   /* JOIN */
-    uint32_t assignment;        /* DECISION */
+    bool asked;               /* false: nobody is owed an answer, but the STORE has a consequence */
+    uint32_t request;         /* REQUEST id */
+    struct elv_joined joined; /* JOIN */
+    uint32_t assignment;      /* DECISION */
     enum elv_decision decision; /* DECISION */
     enum elv_reason reason;     /* DECISION */
 };

@@ -65,8 +65,6 @@ void elv_job_init(struct elv_job *job)
     };
 }
 
-/* Sentences. */
-
 static struct elv_line sentence(char why[ELV_JOB_ERROR_MAX])
 {
     return elv_line_of(why, ELV_JOB_ERROR_MAX);
@@ -167,8 +165,6 @@ static enum elv_err given_before(const char *name, uint32_t line, char why[ELV_J
     return ELV_ERR_BUSY;
 }
 
-/* Setting. */
-
 static bool known_section(const char *section)
 {
     for (size_t i = 0; i < elv_job_keys_count(); i++)
@@ -214,7 +210,7 @@ static enum elv_err set_param(struct elv_params *params, const char *section, co
         return no_such_key(section, name, why);
     while (i < params->n && strcmp(params->at[i].name, name) != 0)
         i++;
-    if (i < params->n && params->at[i].line != 0 && line != 0)
+    if (i < params->n && line != ELV_JOB_OVERRIDE)
         return given_before(name, params->at[i].line, why);
     if (i == ELV_JOB_PARAMS_MAX) {
         say(why, "[", section, "] has no room for another parameter");
@@ -236,6 +232,7 @@ enum elv_err elv_job_set(struct elv_job *job, const char *section, const char *k
                          const char *value, uint32_t line, char why[ELV_JOB_ERROR_MAX])
 {
     const struct elv_text text = elv_value_of(value);
+    ELV_ASSERT(line > 0);
     why[0] = '\0';
     if (strcmp(section, "trainer") == 0)
         return ELV_OK;
@@ -245,7 +242,7 @@ enum elv_err elv_job_set(struct elv_job *job, const char *section, const char *k
         const struct elv_job_key *k = elv_job_keys_at(i);
         if (strcmp(k->section, section) != 0 || strcmp(k->name, key) != 0)
             continue;
-        if (job->line[i] != 0 && line != 0)
+        if (job->line[i] != 0 && line != ELV_JOB_OVERRIDE)
             return given_before(key, job->line[i], why);
         const enum elv_err err = text.len > 0 ? elv_job_key_read(k, job, text) : ELV_ERR_FORMAT;
         if (err != ELV_OK)
@@ -258,157 +255,6 @@ enum elv_err elv_job_set(struct elv_job *job, const char *section, const char *k
             return set_param(params_at(job, p), section, key, text, line, why);
     return no_such_key(section, key, why);
 }
-
-/* Checking. */
-
-static size_t place_of(const char *path)
-{
-    size_t i = 0;
-    while (strcmp(elv_job_keys_at(i)->path, path) != 0)
-        i++;
-    return i;
-}
-
-static uint32_t line_of(const struct elv_job *job, const char *path)
-{
-    return job->line[place_of(path)];
-}
-
-/* A rule between keys is broken; the sentence says the rule. */
-static enum elv_err refuse(const struct elv_job *job, const char *path, const char *text,
-                           char why[ELV_JOB_ERROR_MAX], uint32_t *line)
-{
-    say(why, text, "", "");
-    *line = line_of(job, path);
-    return ELV_ERR_RANGE;
-}
-
-static enum elv_err check_given(const struct elv_job *job, char why[ELV_JOB_ERROR_MAX])
-{
-    static const char *const needed[] = {"job.name", "model.input", "model.layers"};
-    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
-        const struct elv_job_key *k = elv_job_keys_at(place_of(needed[i]));
-        if (((const char *)job)[k->at] != '\0')
-            continue;
-        struct elv_line l = sentence(why);
-        elv_line_add(&l, "[");
-        elv_line_add(&l, k->section);
-        elv_line_add(&l, "] needs ");
-        elv_line_add(&l, k->name);
-        elv_line_add(&l, "; give ");
-        elv_line_add(&l, k->accepts);
-        return ELV_ERR_MISSING;
-    }
-    return ELV_OK;
-}
-
-static struct elv_bytes bytes_of(const char *text)
-{
-    return (struct elv_bytes){.at = (const uint8_t *)text, .len = strlen(text)};
-}
-
-static enum elv_err check_model(struct elv_job *job, char why[ELV_JOB_ERROR_MAX], uint32_t *line)
-{
-    const struct elv_model_text text = {
-        .input = bytes_of(job->input), .layers = bytes_of(job->layers), .loss = bytes_of("")};
-    struct elv_text_err bad = {0};
-    const enum elv_err err = elv_model_parse(&job->model, text, &bad);
-    if (err == ELV_OK)
-        return ELV_OK;
-    const char *part = bad.part == 0 ? job->input : job->layers;
-    const size_t at = bad.at < strlen(part) ? bad.at : strlen(part);
-    struct elv_line l = sentence(why);
-    elv_line_add(&l, bad.part == 0 ? "input" : "layers");
-    if (at == strlen(part)) {
-        elv_line_add(&l, ", at its end");
-    } else {
-        elv_line_add(&l, ", at \"");
-        add_name(&l, part + at);
-        elv_line_add(&l, "\"");
-    }
-    elv_line_add(&l, ": give ");
-    elv_line_add(&l, bad.want != NULL ? bad.want : "another model");
-    *line = line_of(job, bad.part == 0 ? "model.input" : "model.layers");
-    return err;
-}
-
-static enum elv_err check_client(struct elv_job *job, char why[ELV_JOB_ERROR_MAX], uint32_t *line)
-{
-    const bool epochs_given = line_of(job, "client.local_epochs") != 0;
-    if (job->local_steps > 0 && !epochs_given)
-        job->local_epochs = 0;
-    if ((job->local_epochs > 0) == (job->local_steps > 0))
-        return refuse(job, job->local_steps > 0 ? "client.local_steps" : "client.local_epochs",
-                      "give either local_epochs or local_steps, 1 or more", why, line);
-    return ELV_OK;
-}
-
-static enum elv_err check_counts(struct elv_job *job, char why[ELV_JOB_ERROR_MAX], uint32_t *line)
-{
-    if (job->min_clients == 0)
-        job->min_clients = job->quorum;
-    if (job->min_clients < job->quorum)
-        return refuse(job, "select.min_clients", "min_clients is at least the quorum", why, line);
-    if (job->select_count > 0 && job->select_count < job->quorum)
-        return refuse(job, "select.count", "count is 0 (all) or at least the quorum", why, line);
-    return ELV_OK;
-}
-
-/* An update's values become 32-bit integers of 2^30 at most, and its weight an integer such that
- * those of one version add up to about 2^30; so that weights still tell clients apart when there
- * are many, their greatest sum is bounded too. How many clients `count = 0` can mean is the
- * server's limit to know. */
-static enum elv_err check_sums(const struct elv_job *job, char why[ELV_JOB_ERROR_MAX],
-                               uint32_t *line)
-{
-    const uint64_t cap = job->weight == ELV_WEIGHT_UNIFORM ? 1 : job->max_weight;
-    const uint64_t n = job->select_count > 0 ? job->select_count : 1;
-    if (cap * n > (uint64_t)1 << 50)
-        return refuse(job, "aggregate.max_weight",
-                      "max_weight times [select] count is at most 2^50, so that sums fit 64 bits",
-                      why, line);
-    return ELV_OK;
-}
-
-/* Who evaluates, unless the job says so: the server when it has a test set, else the clients when
- * they keep examples for it. */
-static enum elv_err check_eval(struct elv_job *job, char why[ELV_JOB_ERROR_MAX], uint32_t *line)
-{
-    const bool has_test = job->test[0] != '\0';
-    const bool on_given = line_of(job, "eval.on") != 0;
-    if (!has_test && !on_given) {
-        job->eval_on = ELV_EVAL_CLIENTS;
-        if (job->holdout == 0 && line_of(job, "eval.every") == 0)
-            job->eval_every = 0;
-    }
-    if (!has_test && job->eval_on != ELV_EVAL_CLIENTS)
-        return refuse(job, "eval.on", "without [data] test only clients can evaluate", why, line);
-    if (job->target_accuracy > 0 && job->eval_every == 0)
-        return refuse(job, "job.target_accuracy",
-                      "a target needs evaluation: give [data] test, or holdout, or [eval] every",
-                      why, line);
-    return ELV_OK;
-}
-
-enum elv_err elv_job_check(struct elv_job *job, char why[ELV_JOB_ERROR_MAX], uint32_t *line)
-{
-    *line = 0;
-    why[0] = '\0';
-    enum elv_err err = check_given(job, why);
-    if (err == ELV_OK)
-        err = check_model(job, why, line);
-    if (err == ELV_OK)
-        err = check_client(job, why, line);
-    if (err == ELV_OK)
-        err = check_counts(job, why, line);
-    if (err == ELV_OK)
-        err = check_sums(job, why, line);
-    if (err == ELV_OK)
-        err = check_eval(job, why, line);
-    return err;
-}
-
-/* Looking back. */
 
 bool elv_job_key(const struct elv_job *job, size_t i, const char **section, const char **key,
                  char value[ELV_JOB_TEXT_MAX], uint32_t *line)
@@ -437,6 +283,17 @@ bool elv_job_key(const struct elv_job *job, size_t i, const char **section, cons
     return false;
 }
 
+/* Values are the same when they print alike, for parameters as for keys. */
+static bool same_number(double a, double b)
+{
+    char text[2][40];
+    struct elv_line l0 = elv_line_of(text[0], sizeof text[0]);
+    struct elv_line l1 = elv_line_of(text[1], sizeof text[1]);
+    elv_line_f64(&l0, a);
+    elv_line_f64(&l1, b);
+    return strcmp(text[0], text[1]) == 0;
+}
+
 static bool same_params(const struct elv_params *a, const struct elv_params *b)
 {
     bool same = a->n == b->n;
@@ -444,7 +301,7 @@ static bool same_params(const struct elv_params *a, const struct elv_params *b)
         uint32_t j = 0;
         while (j < b->n && strcmp(a->at[i].name, b->at[j].name) != 0)
             j++;
-        same = j < b->n && a->at[i].value == b->at[j].value;
+        same = j < b->n && same_number(a->at[i].value, b->at[j].value);
     }
     return same;
 }

@@ -16,7 +16,8 @@ extern "C" {
 #define ELV_JOB_TEXT_MAX 512u
 #define ELV_JOB_PARAMS_MAX 16u /* parameters handed to a policy, by name */
 #define ELV_JOB_ERROR_MAX 256u
-#define ELV_JOB_KEYS_MAX 48u /* rows of the table in job_keys.c */
+#define ELV_JOB_OVERRIDE UINT32_MAX /* the line of what a flag said */
+#define ELV_JOB_KEYS_MAX 48u        /* rows of the table in job_keys.c */
 
 /* `name = value` of a section, kept for the policy that section names. */
 struct elv_param {
@@ -102,8 +103,8 @@ void elv_job_init(struct elv_job *job);
 
 /* One key. ELV_ERR_MISSING: no such section or key; ELV_ERR_FORMAT, ELV_ERR_RANGE: not a value of
  * it; ELV_ERR_BUSY: given before; ELV_ERR_FULL: more parameters than a policy can have. `why` says
- * in one sentence what would be accepted. Lines count from 1; 0 is for what overrides a file, and
- * may replace what was given. Keys of [trainer] pass unread. In [sync], [aggregate], [select] and
+ * in one sentence what would be accepted. Lines count from 1; with ELV_JOB_OVERRIDE a key may
+ * replace what was given. Keys of [trainer] pass unread. In [sync], [aggregate], [select] and
  * [size], keys not named above become parameters, judged by the policy later. */
 enum elv_err elv_job_set(struct elv_job *job, const char *section, const char *key,
                          const char *value, uint32_t line, char why[ELV_JOB_ERROR_MAX]);

@@ -119,6 +119,12 @@ size_t elv_rec_decision_encode(const struct elv_rec_decision *r, const struct el
 enum elv_err elv_rec_decision_decode(struct elv_bytes in, struct elv_rec_decision *r,
                                      struct elv_eval_sums *eval);
 
+/* The number of an ASSIGN record. */
+static inline uint64_t elv_assign_key(uint32_t seq, uint32_t block)
+{
+    return (uint64_t)seq << 24 | block;
+}
+
 /* Writes a block's head; items follow at ELV_ASSIGN_ITEM_LEN each. */
 void elv_rec_assign_head(uint8_t *out, uint32_t assignment, uint32_t n);
 void elv_rec_assign_item(uint8_t *out, const struct elv_rec_assign *item);

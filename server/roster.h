@@ -25,18 +25,18 @@ struct elv_row {
     bool capped;  /* its exaggerated weight was reported */
     bool waiting; /* the open round waits for it */
     bool observes, to_notify;
+    bool gone; /* revoked since it joined */
     uint64_t boot, boot_before;
     elv_time_us joined_at; /* ELV_NEVER: before this process started */
     uint64_t memory;
     uint32_t speed, samples;
     uint8_t codec;
     struct elv_offer offer;
-    struct elv_rec_decision last; /* assignment 0: none yet */
-    bool last_durable;
-    uint32_t upload;    /* slot, or ELV_ROW_NONE */
-    uint32_t log_seq;   /* which round's log `log_bytes` counts */
-    uint64_t log_bytes; /* what its chunks take there */
-    uint32_t late_seq;  /* the round it was last counted late for */
+    struct elv_rec_decision last;   /* assignment 0: none yet */
+    bool last_durable, last_failed; /* neither: its STORE is under way */
+    uint32_t upload;                /* slot, or ELV_ROW_NONE */
+    uint32_t log_seq;               /* which round's log `log_bytes` counts */
+    uint64_t log_bytes;             /* what its chunks take there */
 };
 
 struct elv_roster {

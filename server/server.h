@@ -11,8 +11,10 @@
  * stored. An accepted update counts exactly once, also over restarts. `elv_server_init` takes up
  * whatever state the disk holds.
  *
- * What a port must know about its STORE actions: APPEND to a log is carried out at once, so that
- * `read_log` sees it from then on; when one fails, the next STORE with an id must fail too. */
+ * What the server relies on in its store: APPEND is carried out at once and can be read from then
+ * on; when one fails, so do all STOREs with an id, until one drops that log. A failed STORE takes
+ * with it what was submitted after it until its STORED event is delivered.
+ */
 #ifndef ELV_SERVER_SERVER_H
 #define ELV_SERVER_SERVER_H
 
@@ -100,6 +102,7 @@ struct elv_server { /* read freely; written only by server/ */
     uint8_t manifest_digest[8];
 
     elv_time_us now;
+    bool step_puts;       /* this step changes records */
     uint32_t last_id;     /* of STORE and COMPUTE actions */
     uint32_t step_store;  /* the id this step's transaction will have; 0: none asked for */
     uint32_t first_store; /* the STORE that makes the fresh state; 0: it is durable */
@@ -107,7 +110,8 @@ struct elv_server { /* read freely; written only by server/ */
     bool settled;         /* the first step has set the clocks */
     bool stopping;
     struct elv_rec_head head;
-    uint32_t over_store;    /* the STORE that makes the end durable */
+    uint32_t over_store;    /* the STORE that makes the end durable; 0: not asked for */
+    uint32_t stop_store;    /* after which an orderly stop ends */
     bool over;              /* durable */
     bool ended;             /* END was returned */
     elv_time_us retry_at;   /* when what failed to be stored is stored again */
@@ -118,7 +122,6 @@ struct elv_server { /* read freely; written only by server/ */
 
     struct elv_roster roster;
     struct elv_uploads uploads;
-    uint64_t log_len;
     bool log_lost;      /* its length must be measured again */
     uint32_t log_store; /* when this STORE is through; 0: not asked for yet */
     struct elv_round round;
@@ -126,7 +129,8 @@ struct elv_server { /* read freely; written only by server/ */
     struct elv_broadcast cast;
     uint32_t n_to_notify, notify_from; /* rows left to tell, where to go on */
     elv_time_us notify_at;
-    uint32_t n_soft_rows; /* decisions whose STORE failed */
+    uint32_t n_retries; /* in a row that stored nothing */
+    uint32_t n_unsaved; /* decisions whose STORE failed: to be stored again */
 
     struct elv_lane lane, eval_lane;
     struct elv_unpack unpack;
@@ -135,8 +139,11 @@ struct elv_server { /* read freely; written only by server/ */
     struct elv_refold refold;
     struct elv_make make;
     bool must_refold;
-    uint32_t eval_version; /* being evaluated or to be; 0: none */
-    const float *eval_on;  /* what a worker reads */
+    float *flat;   /* [n_params] for initial values; NULL unless layers stay on the devices */
+    bool eval_due; /* the published version is to be evaluated */
+    uint32_t eval_version;           /* being evaluated */
+    struct elv_rec_version eval_rec; /* its record */
+    const float *eval_on;            /* what a worker reads; NULL: none does */
 
     uint8_t *text; /* bodies of this step's actions */
     size_t text_used;

@@ -5,21 +5,11 @@
 
 #include "common/assert.h"
 
-enum { SLACK = 64 }; /* what a codec may need besides four bytes per coordinate */
-
-size_t elv_unpacked_len(uint32_t coords_max) { return (size_t)coords_max * sizeof(float) + SLACK; }
-
-void elv_unpack_layout(struct elv_unpack *u, struct elv_arena *a, uint32_t coords_max)
-{
-    u->coords_max = coords_max;
-    u->inflated_cap = elv_unpacked_len(coords_max);
-    u->inflated = elv_arena_take(a, u->inflated_cap, 1);
-}
-
 void elv_unpacked_layout(struct elv_unpacked *p, struct elv_arena *a, uint32_t coords_max)
 {
     p->record = elv_arena_take(a, ELV_LOG_RECORD_MAX, 1);
-    p->values = elv_arena_take(a, elv_unpacked_len(coords_max), 1);
+    p->inflated = elv_arena_take(a, ELV_CHUNK_PAYLOAD_MAX, 1);
+    p->values = elv_arena_take(a, coords_max, sizeof *p->values);
 }
 
 enum elv_err elv_unpack_read(struct elv_unpack *u, const struct elv_upload *up, uint32_t index,
@@ -39,29 +29,15 @@ enum elv_err elv_unpack_read(struct elv_unpack *u, const struct elv_upload *up, 
     return ELV_OK;
 }
 
-/* The most bytes `count` coordinates can take before deflate. */
-static size_t payload_cap(uint8_t codec, uint32_t count)
+static enum elv_err inflate(struct elv_unpack *u, struct elv_unpacked *out)
 {
-    if (codec == ELV_CODEC_F32)
-        return (size_t)count * 4;
-    if (codec == ELV_CODEC_Q8)
-        return (size_t)count + 4;
-    return elv_unpacked_len(count);
-}
-
-/* Inflates into `out->values` when that is where the view looks, else aside. */
-static enum elv_err inflate(struct elv_unpack *u, struct elv_unpacked *out, bool viewed)
-{
-    const size_t cap = payload_cap(out->chunk.codec, out->chunk.count);
-    uint8_t *to = viewed ? out->values : u->inflated;
     size_t len = 0;
     if (u->squeeze == NULL)
         return ELV_ERR_UNSUPPORTED;
-    const enum elv_err err =
-        u->squeeze->inflate(u->squeeze->self, to, cap, out->chunk.payload, &len);
-    if (err != ELV_OK)
+    if (u->squeeze->inflate(u->squeeze->self, out->inflated, ELV_CHUNK_PAYLOAD_MAX,
+                            out->chunk.payload, &len) != ELV_OK)
         return ELV_ERR_FORMAT;
-    out->payload = (struct elv_bytes){to, len};
+    out->payload = (struct elv_bytes){out->inflated, len};
     return ELV_OK;
 }
 
@@ -92,21 +68,19 @@ static enum elv_err view_decoded(struct elv_unpacked *out)
 {
     const struct elv_codec *codec = elv_codec_by_id(out->chunk.codec);
     ELV_ASSERT(codec != NULL);  /* checked on arrival */
-    void *values = out->values; /* the arena aligns it */
-    const enum elv_err err = codec->decode(out->payload, out->chunk.count, values);
+    const enum elv_err err = codec->decode(out->payload, out->chunk.count, out->values);
     out->view.kind = ELV_VIEW_F32;
-    out->view.values = values;
+    out->view.values = out->values;
     return err;
 }
 
 enum elv_err elv_unpack_view(struct elv_unpack *u, struct elv_unpacked *out)
 {
     const uint8_t codec = out->chunk.codec;
-    const bool viewed = codec == ELV_CODEC_F32 || codec == ELV_CODEC_Q8;
     ELV_ASSERT(out->chunk.count <= u->coords_max);
     out->payload = out->chunk.payload;
     if (out->chunk.flags & ELV_CHUNK_DEFLATED) {
-        const enum elv_err err = inflate(u, out, viewed);
+        const enum elv_err err = inflate(u, out);
         if (err != ELV_OK)
             return err;
     }

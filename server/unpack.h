@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server/unpack.h - from a chunk in the upload log to values a kernel can take. For workers.
  *
- * Chunks were checked when they arrived; here their payload is inflated, within what their
- * coordinates can need, and turned into a view. f32 and q8 are viewed as they are, everything else
+ * Chunks were checked when they arrived; here their payload is inflated, to no more than a
+ * chunk may carry, and turned into a view. f32 and q8 are viewed as they are, everything else
  * is decoded first. */
 #ifndef ELV_SERVER_UNPACK_H
 #define ELV_SERVER_UNPACK_H
@@ -20,22 +20,19 @@ struct elv_unpack { /* shared by all works of one lane */
     const struct elv_disk *disk;
     const struct elv_squeeze *squeeze; /* NULL: deflated chunks are refused */
     uint64_t log;
-    uint8_t *inflated; /* [inflated_cap] */
-    size_t inflated_cap;
     uint32_t coords_max;
 };
 
 struct elv_unpacked {       /* one chunk; the caller's buffers */
     uint8_t *record;        /* [ELV_LOG_RECORD_MAX] */
-    uint8_t *values;        /* [elv_unpacked_len(coords_max)] */
+    uint8_t *inflated;      /* [ELV_CHUNK_PAYLOAD_MAX] */
+    float *values;          /* [coords_max] */
     struct elv_bytes bytes; /* the chunk as it travelled */
     struct elv_chunk chunk;
     struct elv_bytes payload; /* inflated */
     struct elv_view view;     /* its weight is 1 */
 };
 
-size_t elv_unpacked_len(uint32_t coords_max);
-void elv_unpack_layout(struct elv_unpack *u, struct elv_arena *a, uint32_t coords_max);
 void elv_unpacked_layout(struct elv_unpacked *p, struct elv_arena *a, uint32_t coords_max);
 
 /* Reads chunk `index` of `up`. ELV_ERR_MISMATCH, ELV_ERR_IO, ELV_ERR_MISSING: the log lost it. */

@@ -27,11 +27,14 @@ void elv_uploads_layout(struct elv_uploads *u, struct elv_arena *a, uint32_t n, 
     }
 }
 
-void elv_uploads_init(struct elv_uploads *u)
+void elv_uploads_clear(struct elv_uploads *u)
 {
     u->waiting = u->counted = empty;
+    u->n_used = 0;
+    u->log_len = 0;
     u->free = ELV_UPLOAD_NONE;
     for (uint32_t i = u->n; i-- > 0;) {
+        u->at[i].state = ELV_UPLOAD_FREE;
         u->at[i].next = u->free;
         u->free = i;
     }

@@ -68,7 +68,8 @@ struct elv_uploads {
 size_t elv_upload_slot_len(uint32_t chunks_max);
 void elv_uploads_layout(struct elv_uploads *u, struct elv_arena *a, uint32_t n,
                         uint32_t chunks_max);
-void elv_uploads_init(struct elv_uploads *u); /* after layout over real memory */
+/* Makes every slot free, first of all after the layout. No worker reads one. */
+void elv_uploads_clear(struct elv_uploads *u);
 
 /* NULL: all slots are taken. The new one is STAGED and empty, without a nonce. */
 struct elv_upload *elv_upload_take(struct elv_uploads *u, uint32_t row, uint32_t client,

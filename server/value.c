@@ -66,8 +66,8 @@ bool elv_value_number(struct elv_text t, double *v)
     if (n > 2 || !elv_text_number(parts[0].at, parts[0].len, &over) ||
         (n == 2 && !elv_text_number(parts[1].at, parts[1].len, &under)) || under == 0)
         return false;
-    const double got = over / under;
-    if (!(got >= -1e300 && got <= 1e300))
+    const double got = over / under, size = got < 0 ? -got : got;
+    if (got != 0 && !(size >= 1e-30 && size <= 1e30))
         return false;
     *v = got;
     return true;

@@ -18,7 +18,7 @@ uint32_t elv_value_words(struct elv_text t, struct elv_text *words, uint32_t max
 /* Cuts `t` at `separator`; parts come without blanks around them and may be empty. */
 uint32_t elv_value_parts(struct elv_text t, char separator, struct elv_text *parts, uint32_t max);
 
-/* "0.25", "1e-3", "1/255" */
+/* "0.25", "1e-3", "1/255": zero, or from 1e-30 to 1e30 in magnitude */
 bool elv_value_number(struct elv_text t, double *v);
 
 /* "100us", "500ms", "30s", "5m", "2h": a number and its unit, rounded to microseconds. */

@@ -36,7 +36,7 @@ static void a_line_has_time_level_event_and_fields(void **state)
 {
     (void)state;
     char line[2 * ELV_LOG_LINE_MAX];
-    struct elv_line l = elv_log_begin(&logger, ELV_LOG_WARN, "round_closed");
+    struct elv_log_line l = elv_log_begin(&logger, ELV_LOG_WARN, "round_closed");
     elv_log_u64(&l, "round", 3);
     elv_log_i64(&l, "left_ms", -5);
     elv_log_real(&l, "loss", 0.25);
@@ -75,7 +75,7 @@ static void text_from_outside_cannot_forge_a_field_or_a_line(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char line[2 * ELV_LOG_LINE_MAX], want[256] = "level=info event=e v=";
-        struct elv_line l = elv_log_begin(&logger, ELV_LOG_INFO, "e");
+        struct elv_log_line l = elv_log_begin(&logger, ELV_LOG_INFO, "e");
         elv_log_bytes(&l, "v", rows[i].value, rows[i].len);
         elv_log_end(&l);
         strcat(strcat(want, rows[i].want), "\n");
@@ -90,7 +90,7 @@ static void a_field_that_does_not_fit_is_left_out_whole_and_the_line_says_so(voi
         char line[2 * ELV_LOG_LINE_MAX], value[ELV_LOG_LINE_MAX + 10];
         memset(value, 'a', len);
         value[len - 1] = ' '; /* quoted, so that a cut would leave the quote open */
-        struct elv_line l = elv_log_begin(&logger, ELV_LOG_INFO, "e");
+        struct elv_log_line l = elv_log_begin(&logger, ELV_LOG_INFO, "e");
         elv_log_bytes(&l, "v", value, len);
         elv_log_text(&l, "after", "x");
         elv_log_end(&l);
@@ -108,7 +108,7 @@ static void what_is_less_urgent_than_the_level_is_dropped(void **state)
 {
     (void)state;
     char line[2 * ELV_LOG_LINE_MAX];
-    struct elv_line l = elv_log_begin(&logger, ELV_LOG_DEBUG, "quiet");
+    struct elv_log_line l = elv_log_begin(&logger, ELV_LOG_DEBUG, "quiet");
     elv_log_text(&l, "v", "x");
     elv_log_end(&l);
     l = elv_log_begin(NULL, ELV_LOG_ERROR, "nowhere");

@@ -24,7 +24,7 @@ bool elv_log_level_of(const char *name, enum elv_log_level *level)
 }
 
 /* All of `text` or nothing: half a field would be a wrong one. The mark always has room. */
-static bool put(struct elv_line *l, const char *text, size_t len)
+static bool put(struct elv_log_line *l, const char *text, size_t len)
 {
     if (l->cut || len > ELV_LOG_LINE_MAX - sizeof cut_mark - l->len) {
         l->cut = true;
@@ -35,9 +35,9 @@ static bool put(struct elv_line *l, const char *text, size_t len)
     return true;
 }
 
-static void put_text(struct elv_line *l, const char *text) { put(l, text, strlen(text)); }
+static void put_text(struct elv_log_line *l, const char *text) { put(l, text, strlen(text)); }
 
-static void put_time(struct elv_line *l)
+static void put_time(struct elv_log_line *l)
 {
     struct timespec t = {0};
     struct tm utc = {0};
@@ -49,10 +49,10 @@ static void put_time(struct elv_line *l)
     put_text(l, all);
 }
 
-struct elv_line elv_log_begin(const struct elv_log *log, enum elv_log_level level,
-                              const char *event)
+struct elv_log_line elv_log_begin(const struct elv_log *log, enum elv_log_level level,
+                                  const char *event)
 {
-    struct elv_line l;
+    struct elv_log_line l;
     l.fd = log != NULL && level <= log->level ? log->fd : -1;
     l.cut = false;
     l.len = 0;
@@ -67,14 +67,14 @@ struct elv_line elv_log_begin(const struct elv_log *log, enum elv_log_level leve
 }
 
 /* Opens ` key=`; a field that does not fit whole is taken back by the caller through `l->len`. */
-static void put_key(struct elv_line *l, const char *key)
+static void put_key(struct elv_log_line *l, const char *key)
 {
     put(l, " ", 1);
     put_text(l, key);
     put(l, "=", 1);
 }
 
-static void field(struct elv_line *l, const char *key, const char *value)
+static void field(struct elv_log_line *l, const char *key, const char *value)
 {
     if (l->fd < 0 || l->cut)
         return;
@@ -85,21 +85,21 @@ static void field(struct elv_line *l, const char *key, const char *value)
         l->len = before;
 }
 
-void elv_log_u64(struct elv_line *l, const char *key, uint64_t value)
+void elv_log_u64(struct elv_log_line *l, const char *key, uint64_t value)
 {
     char text[32];
     snprintf(text, sizeof text, "%" PRIu64, value);
     field(l, key, text);
 }
 
-void elv_log_i64(struct elv_line *l, const char *key, int64_t value)
+void elv_log_i64(struct elv_log_line *l, const char *key, int64_t value)
 {
     char text[32];
     snprintf(text, sizeof text, "%" PRId64, value);
     field(l, key, text);
 }
 
-void elv_log_real(struct elv_line *l, const char *key, double value)
+void elv_log_real(struct elv_log_line *l, const char *key, double value)
 {
     char text[40];
     snprintf(text, sizeof text, "%.6g", value);
@@ -123,7 +123,7 @@ static bool needs_quotes(const char *value, size_t len)
 
 /* Printable ASCII as it is, all else as \xHH: neither a line end nor a terminal's escape sequence
  * gets through. */
-static void put_escaped(struct elv_line *l, char c)
+static void put_escaped(struct elv_log_line *l, char c)
 {
     char text[8];
     if (c == '"' || c == '\\')
@@ -137,7 +137,7 @@ static void put_escaped(struct elv_line *l, char c)
     put_text(l, text);
 }
 
-void elv_log_bytes(struct elv_line *l, const char *key, const char *value, size_t len)
+void elv_log_bytes(struct elv_log_line *l, const char *key, const char *value, size_t len)
 {
     if (l->fd < 0 || l->cut)
         return;
@@ -155,12 +155,12 @@ void elv_log_bytes(struct elv_line *l, const char *key, const char *value, size_
         l->len = before;
 }
 
-void elv_log_text(struct elv_line *l, const char *key, const char *value)
+void elv_log_text(struct elv_log_line *l, const char *key, const char *value)
 {
     elv_log_bytes(l, key, value, strlen(value));
 }
 
-void elv_log_end(struct elv_line *l)
+void elv_log_end(struct elv_log_line *l)
 {
     if (l->fd < 0)
         return;

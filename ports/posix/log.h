@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ports/posix/log.h - one event, one line: logfmt with UTC time, level and a stable event name.
  *
- *     struct elv_line l = elv_log_begin(&log, ELV_LOG_INFO, "round_closed");
+ *     struct elv_log_line l = elv_log_begin(&log, ELV_LOG_INFO, "round_closed");
  *     elv_log_u64(&l, "round", 3);
  *     elv_log_text(&l, "reason", reason);
  *     elv_log_end(&l);
@@ -27,7 +27,7 @@ struct elv_log {
     enum elv_log_level level; /* anything less urgent is dropped */
 };
 
-struct elv_line {
+struct elv_log_line {
     int fd; /* -1: dropped, and the calls below do nothing */
     bool cut;
     size_t len;
@@ -38,13 +38,13 @@ struct elv_line {
 bool elv_log_level_of(const char *name, enum elv_log_level *level);
 
 /* `event` and the keys below are ours: [a-z0-9_]. `log` may be NULL: nothing is logged. */
-struct elv_line elv_log_begin(const struct elv_log *log, enum elv_log_level level,
-                              const char *event);
-void elv_log_u64(struct elv_line *l, const char *key, uint64_t value);
-void elv_log_i64(struct elv_line *l, const char *key, int64_t value);
-void elv_log_real(struct elv_line *l, const char *key, double value);
-void elv_log_text(struct elv_line *l, const char *key, const char *value);
-void elv_log_bytes(struct elv_line *l, const char *key, const char *value, size_t len);
-void elv_log_end(struct elv_line *l);
+struct elv_log_line elv_log_begin(const struct elv_log *log, enum elv_log_level level,
+                                  const char *event);
+void elv_log_u64(struct elv_log_line *l, const char *key, uint64_t value);
+void elv_log_i64(struct elv_log_line *l, const char *key, int64_t value);
+void elv_log_real(struct elv_log_line *l, const char *key, double value);
+void elv_log_text(struct elv_log_line *l, const char *key, const char *value);
+void elv_log_bytes(struct elv_log_line *l, const char *key, const char *value, size_t len);
+void elv_log_end(struct elv_log_line *l);
 
 #endif

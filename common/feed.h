@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client/feed.h - where examples come from: memory, a file, a sensor's ring buffer.
+/* common/feed.h - where examples come from: memory, a file, a sensor's ring buffer.
  *
  * A feed numbers its examples 0..count-1 and gives any of them at any time, always the same. It
  * allocates nothing when asked. A trainer calls it from the thread that runs the training. */
-#ifndef ELV_CLIENT_FEED_H
-#define ELV_CLIENT_FEED_H
+#ifndef ELV_COMMON_FEED_H
+#define ELV_COMMON_FEED_H
 
 #include <stdint.h>
 
-#include "../common/err.h"
+#include "err.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ports/sqlite/batch.h - one transaction made of everything that waited. */
+#ifndef ELV_PORTS_SQLITE_BATCH_H
+#define ELV_PORTS_SQLITE_BATCH_H
+
+#include "ports/sqlite/db.h"
+#include "ports/sqlite/files.h"
+#include "ports/sqlite/logs.h"
+#include "ports/sqlite/queue.h"
+
+struct elv_batch {
+    struct elv_db *db;
+    struct elv_logs *logs;
+    struct elv_files *files;
+    bool dead; /* set when nobody knows what is on the disk any more */
+    char why[ELV_DB_WHY_MAX];
+};
+
+/* Makes the ops from `first` up to, not including, `end` durable, all or none. ELV_ERR_IO: none
+ * (unless `dead` was set); `why` says what happened. */
+enum elv_err elv_batch_commit(struct elv_batch *b, struct elv_queued *first,
+                              struct elv_queued *end);
+
+#endif

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests of the job file.
+elv_test(test_job elv_server)
+elv_fuzz(fuzz_job elv_server)

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# The POSIX ports, the store and what programs read their settings and data with.
+elv_test(test_posix_file elv_port_posix)
+elv_test(test_posix_log elv_port_posix)
+elv_test(test_host elv_port_posix)
+elv_test(test_loop elv_port_posix)
+elv_test(test_keys elv_port_posix)
+elv_fuzz(fuzz_keys elv_port_posix)
+elv_fuzz(fuzz_credential elv_port_posix)
+elv_test(test_workers elv_port_posix)
+elv_test(test_store store_fixture.c elv_port_sqlite)
+elv_test(test_store_faults faulty.c store_fixture.c elv_port_sqlite)
+elv_test(test_store_crash store_fixture.c elv_port_sqlite)
+set_tests_properties(test_workers test_store test_store_faults PROPERTIES LABELS threads)
+elv_bench(bench_store elv_port_posix elv_port_sqlite)
