@@ -246,11 +246,11 @@ static void stepped(void *self, uint32_t node, const struct elv_event *ev,
     mind_the_disk(f);
 }
 
-static void set_keys(struct elv_job *job, const struct fleet_key *keys)
+static void set_keys(struct elv_job *job, const struct fleet_key *keys, uint32_t *line)
 {
     char why[ELV_JOB_ERROR_MAX] = "";
     for (; keys->section != NULL; keys++)
-        if (elv_job_set(job, keys->section, keys->key, keys->value, 0, why) != ELV_OK) {
+        if (elv_job_set(job, keys->section, keys->key, keys->value, ++*line, why) != ELV_OK) {
             fprintf(stderr, "[%s] %s = %s: %s\n", keys->section, keys->key, keys->value, why);
             abort();
         }
@@ -261,8 +261,8 @@ static void make_job(struct fleet *f)
     char why[ELV_JOB_ERROR_MAX] = "";
     uint32_t line = 0;
     elv_job_init(&f->job);
-    set_keys(&f->job, every_job);
-    set_keys(&f->job, f->cfg.keys);
+    set_keys(&f->job, every_job, &line);
+    set_keys(&f->job, f->cfg.keys, &line);
     if (elv_job_check(&f->job, why, &line) != ELV_OK) {
         fprintf(stderr, "job: %s\n", why);
         abort();

@@ -18,10 +18,10 @@
 
 #define SECOND ((elv_time_us)1000000)
 
-enum { CLIENTS = 8, TROUBLE_S = 180, DEADLINE_S = 20, PATIENCE_DEADLINES = 30 };
+enum { CLIENTS = 8, TROUBLE_S = 180, DEADLINE_S = 20, PATIENCE_DEADLINES = 30, SPINS_MAX = 1000 };
 
 struct totals {
-    uint64_t seeds, events, crashes, closed, abandoned, accepted, refused, store_failures;
+    uint64_t seeds, spins, events, crashes, closed, abandoned, accepted, refused, store_failures;
 };
 
 static const struct fleet_key *keys_of(uint64_t seed)
@@ -155,11 +155,14 @@ static bool run(uint64_t seed, bool verbose, uint64_t *hash, struct totals *t)
     const char *why = finish(f);
     *hash = elv_sim_hash(f->w);
     const struct elv_sim_stats s = elv_sim_stats(f->w);
+    if (why == NULL && s.spins > SPINS_MAX)
+        why = "a node asks to be called again at once, again and again";
     const struct history_sums sums = history_sums(f->history);
     if (why != NULL)
         printf("seed %" PRIu64 " at %.3f s: %s\n", seed, (double)elv_sim_now(f->w) / 1e6, why);
     t->seeds++;
     t->events += s.events;
+    t->spins += s.spins;
     t->crashes += s.crashes;
     t->closed += sums.versions;
     t->accepted += sums.accepted;
@@ -198,9 +201,10 @@ int main(int argc, char **argv)
     uint32_t failed = 0;
     for (uint64_t seed = from; seed - from < n; seed++)
         failed += !check(seed, verbose, argv[0], &t);
-    printf("%" PRIu64 " seeds, %" PRIu32 " failed; %" PRIu64 " events, %" PRIu64
+    printf("%" PRIu64 " seeds, %" PRIu32 " failed; %" PRIu64 " events, %" PRIu64 " spins, %" PRIu64
            " crashes, %" PRIu64 " failed transactions; %" PRIu64 " versions from %" PRIu64
            " updates, %" PRIu64 " refused\n",
-           t.seeds, failed, t.events, t.crashes, t.store_failures, t.closed, t.accepted, t.refused);
+           t.seeds, failed, t.events, t.spins, t.crashes, t.store_failures, t.closed, t.accepted,
+           t.refused);
     return failed == 0 ? 0 : 1;
 }
