@@ -16,7 +16,7 @@ static const struct fleet_key every_job[] = {
     {"job", "name", "toy"},
     {"job", "seed", "7"},
     {"model", "input", "1x1x8"},
-    {"model", "layers", "dense 64 relu, dense 3"},
+    {"model", "layers", "dense 160 relu, dense 3"},
     {"client", "local_epochs", "1"},
     {"client", "batch_size", "8"},
     {"client", "learning_rate", "0.05"},
@@ -171,18 +171,25 @@ static enum elv_err start_server(void *self, uint32_t node, elv_time_us now, str
     return err;
 }
 
-static void add_life(struct fleet *f)
+struct fleet_sums fleet_sums(const struct fleet *f)
 {
-    f->last = *elv_server_stats(f->server);
-    f->rounds_seen += (uint32_t)f->last.rounds_closed;
-    f->abandoned_seen += (uint32_t)f->last.rounds_abandoned;
+    struct fleet_sums sums = f->sums;
+    if (f->server == NULL)
+        return sums;
+    const struct elv_server_stats *s = elv_server_stats(f->server);
+    sums.abandoned += s->rounds_abandoned;
+    sums.late += s->updates_late;
+    sums.log_losses += s->log_losses;
+    sums.declined += s->updates_declined;
+    sums.failed += s->updates_failed;
+    return sums;
 }
 
 static void server_gone(void *self, uint32_t node)
 {
     struct fleet *f = self;
     (void)node;
-    add_life(f);
+    f->sums = fleet_sums(f);
     free(f->mem);
     free(f->server);
     f->mem = NULL;

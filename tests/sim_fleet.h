@@ -45,6 +45,10 @@ struct fleet_client {
 #define FLEET_CLIENTS_MAX 64u
 #define FLEET_WRONG_MAX 240u
 
+struct fleet_sums {
+    uint64_t abandoned, late, log_losses, declined, failed;
+};
+
 struct fleet {
     struct fleet_cfg cfg;
     struct elv_job job;
@@ -59,9 +63,7 @@ struct fleet {
     struct fleet_client clients[FLEET_CLIENTS_MAX];
     char wrong[FLEET_WRONG_MAX]; /* empty: nothing */
 
-    /* Of all lives of the server together. */
-    struct elv_server_stats last; /* of the life before, or of the end */
-    uint32_t rounds_seen, abandoned_seen;
+    struct fleet_sums sums; /* of the lives before this one */
     bool over;
     elv_time_us over_us, dead_us;
 };
@@ -73,6 +75,9 @@ void fleet_free(struct fleet *f);
 /* Runs until the job is over and every client has ended, or until `limit`, or until something is
  * wrong. True: over. */
 bool fleet_run(struct fleet *f, elv_time_us limit);
+
+/* Of all lives of the server together. */
+struct fleet_sums fleet_sums(const struct fleet *f);
 
 /* NULL, or what is wrong: with the world, the books, or the server's bounds. */
 const char *fleet_wrong(const struct fleet *f);

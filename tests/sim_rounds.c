@@ -21,7 +21,8 @@
 enum { CLIENTS = 8, TROUBLE_S = 180, DEADLINE_S = 20, PATIENCE_DEADLINES = 30, SPINS_MAX = 1000 };
 
 struct totals {
-    uint64_t seeds, spins, events, crashes, closed, abandoned, accepted, refused, store_failures;
+    uint64_t seeds, spins, events, crashes, closed, accepted, refused, store_failures;
+    struct fleet_sums server;
 };
 
 static const struct fleet_key *keys_of(uint64_t seed)
@@ -30,7 +31,7 @@ static const struct fleet_key *keys_of(uint64_t seed)
         {{"sync", "policy", "bsp"},
          {"transfer", "up", "f32"},
          {"transfer", "down", "f32"},
-         {"job", "rounds", "8"},
+         {"job", "rounds", "25"},
          {"sync", "deadline", "20s"},
          {"sync", "quorum", "2"},
          {NULL, NULL, NULL}},
@@ -38,14 +39,14 @@ static const struct fleet_key *keys_of(uint64_t seed)
          {"sync", "backup", "2"},
          {"transfer", "up", "q8"},
          {"transfer", "down", "f32"},
-         {"job", "rounds", "8"},
+         {"job", "rounds", "25"},
          {"sync", "deadline", "20s"},
          {"sync", "quorum", "3"},
          {NULL, NULL, NULL}},
         {{"sync", "policy", "bsp"},
          {"transfer", "up", "q8"},
          {"transfer", "down", "q8"},
-         {"job", "rounds", "8"},
+         {"job", "rounds", "25"},
          {"sync", "deadline", "20s"},
          {"sync", "quorum", "4"},
          {"eval", "every", "2"},
@@ -54,7 +55,7 @@ static const struct fleet_key *keys_of(uint64_t seed)
          {"sync", "backup", "3"},
          {"transfer", "up", "f32"},
          {"transfer", "down", "q8"},
-         {"job", "rounds", "8"},
+         {"job", "rounds", "25"},
          {"sync", "deadline", "20s"},
          {"sync", "quorum", "2"},
          {"client", "optimizer", "sgd momentum 0.9"},
@@ -168,6 +169,12 @@ static bool run(uint64_t seed, bool verbose, uint64_t *hash, struct totals *t)
     t->accepted += sums.accepted;
     t->refused += sums.refused;
     t->store_failures += elv_sim_disk_stats(f->disk).failed;
+    const struct fleet_sums server = fleet_sums(f);
+    t->server.abandoned += server.abandoned;
+    t->server.late += server.late;
+    t->server.log_losses += server.log_losses;
+    t->server.declined += server.declined;
+    t->server.failed += server.failed;
     const bool fine = why == NULL;
     fleet_free(f);
     elv_sim_faults_free(trouble);
@@ -189,6 +196,19 @@ static bool check(uint64_t seed, bool verbose, const char *program, struct total
     return fine;
 }
 
+static void report(const struct totals *t, uint32_t failed)
+{
+    printf("%" PRIu64 " seeds, %" PRIu32 " failed\n", t->seeds, failed);
+    printf("%" PRIu64 " events, %" PRIu64 " spins, %" PRIu64 " crashes, %" PRIu64
+           " failed transactions\n",
+           t->events, t->spins, t->crashes, t->store_failures);
+    printf("%" PRIu64 " versions from %" PRIu64 " updates; %" PRIu64 " refused, %" PRIu64
+           " late, %" PRIu64 " declined, %" PRIu64 " failed; %" PRIu64 " rounds abandoned, %" PRIu64
+           " logs lost\n",
+           t->closed, t->accepted, t->refused, t->server.late, t->server.declined, t->server.failed,
+           t->server.abandoned, t->server.log_losses);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3) {
@@ -201,10 +221,6 @@ int main(int argc, char **argv)
     uint32_t failed = 0;
     for (uint64_t seed = from; seed - from < n; seed++)
         failed += !check(seed, verbose, argv[0], &t);
-    printf("%" PRIu64 " seeds, %" PRIu32 " failed; %" PRIu64 " events, %" PRIu64 " spins, %" PRIu64
-           " crashes, %" PRIu64 " failed transactions; %" PRIu64 " versions from %" PRIu64
-           " updates, %" PRIu64 " refused\n",
-           t.seeds, failed, t.events, t.spins, t.crashes, t.store_failures, t.closed, t.accepted,
-           t.refused);
+    report(&t, failed);
     return failed == 0 ? 0 : 1;
 }
