@@ -359,7 +359,7 @@ static bool all_ended(const struct fleet *f)
     if (!f->over)
         return false;
     for (uint32_t i = 0; i < f->cfg.n_clients; i++)
-        if (!elv_sim_ended(f->w, f->clients[i].node, NULL))
+        if (!f->clients[i].revoked && !elv_sim_ended(f->w, f->clients[i].node, NULL))
             return false;
     return true;
 }

@@ -36,6 +36,7 @@ struct fleet;
 struct fleet_client {
     struct fleet *fleet;
     uint32_t node, number, starts;
+    bool revoked; /* need not end */
     struct elv_feed train, test;
     struct elv_builtin trainer;
     struct elv_client client; /* meaningful while it is up */

@@ -48,21 +48,27 @@ static void heal(void *ctx, uint32_t unused)
     }
 }
 
-static void come_back(void *ctx, uint32_t unused)
+/* A node takes its time to end; one that crashed instead has been started by now. */
+static void come_back(void *ctx, uint32_t starts)
 {
-    struct source *s = ctx;
-    (void)unused;
-    elv_sim_start(s->faults->world, s->node);
+    const struct source *s = ctx;
+    struct elv_sim *w = s->faults->world;
+    if (elv_sim_starts(w, s->node) != starts)
+        return;
+    if (elv_sim_ended(w, s->node, NULL))
+        elv_sim_start(w, s->node);
+    else
+        elv_sim_at(w, elv_sim_now(w) + 1000000, come_back, ctx, starts);
 }
 
 /* Calls `what` after the drawn time of `lasts`, at the end of all faults at the latest. */
-static void later(struct source *s, void (*what)(void *ctx, uint32_t arg))
+static void later(struct source *s, void (*what)(void *ctx, uint32_t arg), uint32_t arg)
 {
     struct elv_sim *w = s->faults->world;
     elv_time_us when = elv_sim_now(w) + elv_sim_delay_draw(&s->lasts, &s->rng);
     if (when > s->faults->until)
         when = s->faults->until;
-    elv_sim_at(w, when, what, s, 0);
+    elv_sim_at(w, when, what, s, arg);
 }
 
 static void wait(struct source *s)
@@ -90,7 +96,7 @@ static void cut(struct source *s)
     link->cut_up = (which & 1) != 0;
     link->cut_down = (which & 2) != 0;
     s->broken = true;
-    later(s, heal);
+    later(s, heal, 0);
 }
 
 static void spoil(struct source *s)
@@ -103,7 +109,7 @@ static void spoil(struct source *s)
     if (cfg->fail_with == ELV_OK)
         cfg->fail_with = s->strikes % 2 == 0 ? ELV_ERR_IO : ELV_ERR_FULL;
     s->broken = true;
-    later(s, heal);
+    later(s, heal, 0);
 }
 
 static void strike(void *ctx, uint32_t unused)
@@ -115,8 +121,10 @@ static void strike(void *ctx, uint32_t unused)
         crash(s);
         break;
     case LEAVE:
+        if (!elv_sim_up(s->faults->world, s->node))
+            break;
         elv_sim_stop(s->faults->world, s->node);
-        later(s, come_back);
+        later(s, come_back, elv_sim_starts(s->faults->world, s->node));
         break;
     case CUT:
         cut(s);

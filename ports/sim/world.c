@@ -112,7 +112,7 @@ static void end_later(struct elv_sim *w, uint32_t node, uint32_t exit_code)
     sim_say(w, node, "ended", exit_code, "");
     n->ended = true;
     n->exit_code = exit_code;
-    if (n->cfg.linger_us == 0)
+    if (n->cfg.linger_us == 0 || n->told_to_stop)
         end(w, node);
     else if (n->cfg.linger_us != ELV_NEVER)
         elv_sim_queue_push(&w->queue, w->now + n->cfg.linger_us, AT_END, node, sim_life(n->life));
@@ -260,7 +260,7 @@ static void start(struct elv_sim *w, uint32_t node)
     }
     n->actions.cap = n->node.actions_max;
     n->up = true;
-    n->ended = false;
+    n->ended = n->told_to_stop = false;
     n->starts++;
     w->stats.starts++;
     sim_say(w, node, "started", n->starts, "");
@@ -310,8 +310,10 @@ static void happen(struct elv_sim *w, const struct elv_sim_entry *e)
             start(w, e->arg);
         break;
     case AT_STOP:
-        if (still(w, e) && w->nodes[e->arg]->up)
+        if (still(w, e) && w->nodes[e->arg]->up) {
+            w->nodes[e->arg]->told_to_stop = true;
             sim_deliver(w, e->arg, &(struct elv_event){.kind = ELV_EV_STOP});
+        }
         break;
     case AT_END:
         if (still(w, e))

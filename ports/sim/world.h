@@ -51,9 +51,10 @@ struct elv_sim_device {
 
 struct elv_sim_node_cfg {
     struct elv_sim_host host;
-    elv_time_us start_us;      /* when it starts; ELV_NEVER: by elv_sim_start */
-    elv_time_us retry_us;      /* after a failed start; 0 means 1 s */
-    elv_time_us linger_us;     /* it goes on so long after END; ELV_NEVER: for good */
+    elv_time_us start_us; /* when it starts; ELV_NEVER: by elv_sim_start */
+    elv_time_us retry_us; /* after a failed start; 0 means 1 s */
+    elv_time_us
+        linger_us; /* it goes on so long after an END nobody asked for; ELV_NEVER: for good */
     struct elv_sim_disk *disk; /* borrowed; NULL: it keeps nothing, every STORE goes well */
     struct elv_sim_device device;
     uint32_t slice;    /* units of work per slice, between which other things happen; 0: the
