@@ -164,10 +164,10 @@ static void keep_in_slot(const struct elv_base *b, uint32_t i, struct elv_bytes 
     memcpy(at + SLOT_HEAD, in.at, in.len);
 }
 
-static struct elv_unpack expected(const struct elv_body_ref *body, enum elv_body_kind kind,
-                                  uint32_t index)
+static struct elv_chunk_want expected(const struct elv_body_ref *body, enum elv_body_kind kind,
+                                      uint32_t index)
 {
-    return (struct elv_unpack){
+    return (struct elv_chunk_want){
         .kind = kind, .codec = body->codec, .index = index, .tag = body->digest};
 }
 
@@ -177,7 +177,7 @@ enum elv_err elv_base_take(struct elv_base *b, uint32_t i, struct elv_bytes in)
     struct elv_chunk c;
     const struct elv_body_ref *body = body_of(b, i, &index);
     const bool full = b->way == ELV_BASE_FULL;
-    const struct elv_unpack want = expected(body, full ? ELV_BODY_MODEL : ELV_BODY_STEP, index);
+    const struct elv_chunk_want want = expected(body, full ? ELV_BODY_MODEL : ELV_BODY_STEP, index);
     const enum elv_err err = elv_chunk_expect(in, &want, &c);
     if (err != ELV_OK)
         return err;
