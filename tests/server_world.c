@@ -207,9 +207,14 @@ void world_advance(struct world *w, elv_time_us us)
 
 uint32_t world_send(struct world *w, uint32_t peer, const struct elv_request *r)
 {
-    const uint32_t id = ++w->last_request % WORLD_REPLIES ? w->last_request % WORLD_REPLIES : 1;
+    w->last_request = w->last_request % (WORLD_REPLIES - 1) + 1;
+    const uint32_t id = w->last_request;
+    if (w->requests_left > 0 && --w->requests_left == 0)
+        w->disk.dead = true; /* the process dies in the middle of it */
     w->replies[id].there = false;
     struct elv_event ev = {.kind = ELV_EV_REQUEST, .peer = peer, .id = id, .request = *r};
+    if (w->disk.dead)
+        return id;
     world_event(w, &ev);
     world_settle(w);
     return id;
@@ -265,12 +270,14 @@ void world_leave(struct world *w, uint32_t peer)
     ELV_ASSERT(r->there && r->code == ELV_CODE_DELETED);
 }
 
-void world_ticket(struct world *w, uint32_t peer, struct elv_ticket *t)
+bool world_ticket(struct world *w, uint32_t peer, struct elv_ticket *t)
 {
     const struct world_reply *r = world_ask(w, peer, &(struct elv_request){.op = ELV_OP_TICKET});
-    ELV_ASSERT(r->there && r->code == ELV_CODE_CONTENT);
+    if (!r->there || r->code != ELV_CODE_CONTENT)
+        return false;
     const enum elv_err err = elv_ticket_decode((struct elv_bytes){r->body, r->len}, t);
     ELV_ASSERT(err == ELV_OK);
+    return true;
 }
 
 void world_update(const struct world *w, uint32_t peer, const struct elv_ticket *t, float *v)
@@ -358,17 +365,16 @@ enum elv_decision world_verdict(const struct world_reply *r, enum elv_reason *re
     return v.decision;
 }
 
-bool world_contribute(struct world *w, uint32_t peer)
+bool world_attempt(struct world *w, uint32_t peer, uint32_t attempt)
 {
     struct elv_ticket t;
     float v[4096];
     struct upload *u = malloc(sizeof *u);
     ELV_ASSERT(u != NULL);
-    world_ticket(w, peer, &t);
     bool accepted = false;
-    if (t.what == ELV_WHAT_TRAIN) {
+    if (world_ticket(w, peer, &t) && t.what == ELV_WHAT_TRAIN) {
         world_update(w, peer, &t, v);
-        world_encode(w, u, peer, &t, v, t.assignment * 1000 + peer);
+        world_encode(w, u, peer, &t, v, t.assignment * 1000 + attempt);
         for (uint32_t i = 0; i < u->n_chunks && !w->disk.dead; i++)
             world_put(w, u, i);
         if (!w->disk.dead)
@@ -377,6 +383,8 @@ bool world_contribute(struct world *w, uint32_t peer)
     free(u);
     return accepted;
 }
+
+bool world_contribute(struct world *w, uint32_t peer) { return world_attempt(w, peer, 1); }
 
 uint32_t world_notes(struct world *w, enum elv_note_kind kind)
 {

@@ -38,6 +38,7 @@ struct world {
     struct elv_action work[4];
     uint32_t n_work;
 
+    uint32_t requests_left; /* the process dies at this request from now; 0: never */
     uint32_t last_request;
     struct world_reply *replies; /* by request id */
     uint32_t notified[WORLD_NOTIFIED], n_notified;
@@ -68,7 +69,8 @@ struct elv_join world_join_of(const struct world *w, uint32_t peer);
 struct world_reply *world_join_as(struct world *w, uint32_t peer, const struct elv_join *join);
 void world_join(struct world *w, uint32_t peer); /* and it must work */
 void world_leave(struct world *w, uint32_t peer);
-void world_ticket(struct world *w, uint32_t peer, struct elv_ticket *t);
+/* False, and `t` untouched: no answer, or a refusal. */
+bool world_ticket(struct world *w, uint32_t peer, struct elv_ticket *t);
 
 /* The update a peer makes for a ticket: f32 [n_shared], small. */
 void world_update(const struct world *w, uint32_t peer, const struct elv_ticket *t, float *v);
@@ -89,7 +91,8 @@ struct world_reply *world_put(struct world *w, const struct upload *u, uint32_t 
 struct world_reply *world_commit(struct world *w, const struct upload *u);
 enum elv_decision world_verdict(const struct world_reply *r, enum elv_reason *reason);
 
-/* Ticket, update, chunks, commit. True when it was accepted. */
+/* Ticket, update, chunks, commit. True when it was accepted. `attempt` makes the nonce another. */
+bool world_attempt(struct world *w, uint32_t peer, uint32_t attempt);
 bool world_contribute(struct world *w, uint32_t peer);
 
 /* How many notes of a kind came since the last time. */
