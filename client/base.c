@@ -187,7 +187,7 @@ enum elv_err elv_base_take(struct elv_base *b, uint32_t i, struct elv_bytes in)
     return ELV_OK;
 }
 
-static void enter(struct elv_base *b, int at)
+static void enter(struct elv_base *b, enum elv_base_pass at)
 {
     b->at = at;
     b->done = b->step = b->covered = 0;
@@ -289,10 +289,10 @@ static enum elv_err apply_chunk(struct elv_base *b)
     return ELV_ERR_BUSY;
 }
 
-static enum elv_err some_chunks(struct elv_base *b, int pass)
+static enum elv_err some_chunks(struct elv_base *b, enum elv_base_pass pass)
 {
     enum elv_err err = ELV_ERR_BUSY;
-    for (uint32_t i = 0; i < CHUNKS_PER_SLICE && err == ELV_ERR_BUSY && (int)b->at == pass; i++)
+    for (uint32_t i = 0; i < CHUNKS_PER_SLICE && err == ELV_ERR_BUSY && b->at == pass; i++)
         err = pass == ELV_BASE_VERIFY ? verify_chunk(b) : apply_chunk(b);
     return err;
 }
