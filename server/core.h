@@ -148,6 +148,7 @@ enum elv_err elv_core_restore(struct elv_server *s, bool *found);
 /* Bitmaps and quotas come back from the open round's log. */
 enum elv_err elv_core_replay_log(struct elv_server *s);
 /* Appends went wrong: where does the log end? Asks for a STORE to come first, then measures. */
+bool elv_core_must_heal_log(const struct elv_server *s); /* that is due */
 void elv_core_heal_log(struct elv_server *s, struct elv_actions *out);
 void elv_core_log_stored(struct elv_server *s, bool ok, struct elv_actions *out);
 

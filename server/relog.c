@@ -82,10 +82,15 @@ enum elv_err elv_core_replay_log(struct elv_server *s)
     return err == ELV_ERR_MISSING ? ELV_OK : err;
 }
 
+bool elv_core_must_heal_log(const struct elv_server *s)
+{
+    return s->log_lost && s->log_store == 0 && s->round.state == ELV_ROUND_OPEN &&
+           s->lane.id == 0 && s->uploads.waiting.n == 0;
+}
+
 void elv_core_heal_log(struct elv_server *s, struct elv_actions *out)
 {
-    if (!s->log_lost || s->log_store != 0 || s->round.state != ELV_ROUND_OPEN || s->lane.id != 0 ||
-        s->uploads.waiting.n > 0 || s->now < s->retry_at)
+    if (!elv_core_must_heal_log(s) || s->now < s->retry_at)
         return;
     elv_core_put_clock(s, out);
     s->log_store = elv_core_token(s);

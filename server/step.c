@@ -270,8 +270,7 @@ static elv_time_us node_deadline(const void *self)
     at = sooner(at, elv_core_opens_at(s));
     if (s->n_to_notify > 0)
         at = sooner(at, s->notify_at);
-    if (must_store_again(s) || s->n_unsaved > 0 || may_finish(s) ||
-        (s->log_lost && s->log_store == 0 && s->lane.id == 0))
+    if (must_store_again(s) || s->n_unsaved > 0 || may_finish(s) || elv_core_must_heal_log(s))
         at = sooner(at, s->retry_at);
     return at > s->now ? at : s->now;
 }
