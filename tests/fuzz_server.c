@@ -207,7 +207,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         world_set(&r->w, "sync", "policy", "backup");
         world_set(&r->w, "sync", "k", "2");
     }
-    r->w.cfg.limits.uploads_max = how & 32 ? 2 : 0;
+    r->w.cfg.limits.uploads_max = how & 32 ? 2 : 4;
+    r->w.cfg.limits.clients_max = 6;
     world_start(&r->w);
     r->lives = 1;
     for (uint32_t i = 0; i < 200 && r->in.err == ELV_OK && r->in.left > 0; i++)
