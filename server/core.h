@@ -26,7 +26,6 @@
 #define ELV_NOTIFY_PER_STEP 32u
 #define ELV_BLOCKS_PER_STEP 4u
 #define ELV_TEXT_CAP 131072u /* bodies of one step's actions */
-#define ELV_MODEL_HEAD_CAP 16384u
 
 /* emit.c */
 uint32_t elv_core_id(struct elv_server *s);
