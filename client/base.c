@@ -164,10 +164,10 @@ static void keep_in_slot(const struct elv_base *b, uint32_t i, struct elv_bytes 
     memcpy(at + SLOT_HEAD, in.at, in.len);
 }
 
-static struct elv_unpack expected(const struct elv_body_ref *body, enum elv_body_kind kind,
-                                  uint32_t index)
+static struct elv_chunk_want expected(const struct elv_body_ref *body, enum elv_body_kind kind,
+                                      uint32_t index)
 {
-    return (struct elv_unpack){
+    return (struct elv_chunk_want){
         .kind = kind, .codec = body->codec, .index = index, .tag = body->digest};
 }
 
@@ -177,7 +177,7 @@ enum elv_err elv_base_take(struct elv_base *b, uint32_t i, struct elv_bytes in)
     struct elv_chunk c;
     const struct elv_body_ref *body = body_of(b, i, &index);
     const bool full = b->way == ELV_BASE_FULL;
-    const struct elv_unpack want = expected(body, full ? ELV_BODY_MODEL : ELV_BODY_STEP, index);
+    const struct elv_chunk_want want = expected(body, full ? ELV_BODY_MODEL : ELV_BODY_STEP, index);
     const enum elv_err err = elv_chunk_expect(in, &want, &c);
     if (err != ELV_OK)
         return err;
@@ -187,7 +187,7 @@ enum elv_err elv_base_take(struct elv_base *b, uint32_t i, struct elv_bytes in)
     return ELV_OK;
 }
 
-static void enter(struct elv_base *b, int at)
+static void enter(struct elv_base *b, enum elv_base_pass at)
 {
     b->at = at;
     b->done = b->step = b->covered = 0;
@@ -289,10 +289,10 @@ static enum elv_err apply_chunk(struct elv_base *b)
     return ELV_ERR_BUSY;
 }
 
-static enum elv_err some_chunks(struct elv_base *b, int pass)
+static enum elv_err some_chunks(struct elv_base *b, enum elv_base_pass pass)
 {
     enum elv_err err = ELV_ERR_BUSY;
-    for (uint32_t i = 0; i < CHUNKS_PER_SLICE && err == ELV_ERR_BUSY && (int)b->at == pass; i++)
+    for (uint32_t i = 0; i < CHUNKS_PER_SLICE && err == ELV_ERR_BUSY && b->at == pass; i++)
         err = pass == ELV_BASE_VERIFY ? verify_chunk(b) : apply_chunk(b);
     return err;
 }

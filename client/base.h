@@ -35,6 +35,15 @@ enum elv_base_way {
     ELV_BASE_FULL,  /* fetch all values */
 };
 
+enum elv_base_pass { /* of a run, in order */
+                     ELV_BASE_SEED,
+                     ELV_BASE_VERIFY,
+                     ELV_BASE_APPLY,
+                     ELV_BASE_TAKE_OVER,
+                     ELV_BASE_DIGEST,
+                     ELV_BASE_COPY,
+};
+
 struct elv_base { /* the fields belong to base.c */
     struct elv_base_cfg cfg;
     bool held;       /* `base` is `version` */
@@ -46,14 +55,7 @@ struct elv_base { /* the fields belong to base.c */
     enum elv_base_way way;
     struct elv_ticket ticket; /* what is wanted */
     uint32_t n_steps;
-    enum {
-        ELV_BASE_SEED,
-        ELV_BASE_VERIFY,
-        ELV_BASE_APPLY,
-        ELV_BASE_TAKE_OVER,
-        ELV_BASE_DIGEST,
-        ELV_BASE_COPY,
-    } at;
+    enum elv_base_pass at;
     uint32_t step, done; /* of the current pass */
     uint32_t covered;    /* coordinates the chunks verified so far tile */
     struct elv_body_digest body;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum elv_err elv_chunk_expect(struct elv_bytes in, const struct elv_unpack *want,
+enum elv_err elv_chunk_expect(struct elv_bytes in, const struct elv_chunk_want *want,
                               struct elv_chunk *c)
 {
     struct elv_chunk got;

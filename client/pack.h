@@ -22,7 +22,7 @@ struct elv_pack {
 };
 
 /* Which chunk of which body is expected. */
-struct elv_unpack {
+struct elv_chunk_want {
     enum elv_body_kind kind;
     uint8_t codec;
     uint32_t index;
@@ -31,7 +31,7 @@ struct elv_unpack {
 
 /* Checks that `in` is the chunk expected, and no more; `c` views `in`. ELV_ERR_MISMATCH: it is one
  * of another body or place; else what `elv_chunk_decode` says. */
-enum elv_err elv_chunk_expect(struct elv_bytes in, const struct elv_unpack *want,
+enum elv_err elv_chunk_expect(struct elv_bytes in, const struct elv_chunk_want *want,
                               struct elv_chunk *c);
 
 /* The coordinates of `c` into `p->values`. ELV_ERR_UNSUPPORTED: deflated, and there is nothing to

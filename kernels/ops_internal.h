@@ -3,7 +3,7 @@
 #ifndef ELV_KERNELS_OPS_INTERNAL_H
 #define ELV_KERNELS_OPS_INTERNAL_H
 
-#include "kernels/kernels.h"
+#include "kernels.h"
 
 enum elv_err elv_nothing_pending(void);
 float elv_power_of_two(int exponent); /* -126 to 127 */

@@ -2,3 +2,7 @@
 # Tests of the client.
 elv_test(test_link elv_client)
 elv_test(test_transfer elv_client)
+elv_test(test_delta elv_client)
+elv_test(test_client elv_client client_world.c)
+elv_test(test_builtin elv_client client_world.c)
+elv_fuzz(fuzz_client elv_client)

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/core.h - what the files of the state machine call in each other; nobody else includes it.
+ *
+ *     server.c    memory and start
+ *     step.c      the step and the deadline
+ *     emit.c      actions and their bytes
+ *     serve.c     requests about the job, the client and the model
+ *     receive.c   chunks and commits coming in
+ *     decide.c    what becomes of an update
+ *     rounds.c    opening, closing and abandoning rounds
+ *     publish.c   versions, evaluation, the end of the job
+ *     lanes.c     which work runs next, and what its end means
+ *     restore.c   the state a disk holds
+ *     relog.c     the open round's upload log, read again
+ */
+#ifndef ELV_SERVER_CORE_H
+#define ELV_SERVER_CORE_H
+
+#include "admit.h"
+#include "server.h"
+
+#define ELV_SECOND ((elv_time_us)1000000)
+#define ELV_ANSWERS_PER_STEP 64u
+#define ELV_ANSWERS_CAP 2048u
+#define ELV_ANSWERS_RESERVED (2 * ELV_VERIFY_MAX) /* for what a worker is about to decide */
+#define ELV_NOTIFY_PER_STEP 32u
+#define ELV_BLOCKS_PER_STEP 4u
+#define ELV_TEXT_CAP 131072u /* bodies of one step's actions */
+#define ELV_MODEL_HEAD_CAP 16384u
+
+/* emit.c */
+uint32_t elv_core_id(struct elv_server *s);
+/* The id of this step's transaction. */
+uint32_t elv_core_token(struct elv_server *s);
+/* Gives that id to the transaction's last action. */
+void elv_core_seal(struct elv_server *s, struct elv_actions *out);
+uint8_t *elv_core_text(struct elv_server *s, size_t cap);
+void elv_core_text_used(struct elv_server *s, size_t len); /* of the piece taken last */
+
+void elv_core_reply(struct elv_actions *out, uint32_t request, uint8_t code, uint32_t max_age_s,
+                    struct elv_bytes body);
+/* Counts it, too. */
+void elv_core_refuse(struct elv_server *s, struct elv_actions *out, uint32_t request,
+                     enum elv_reason reason, uint32_t retry_ms);
+void elv_core_refuse_as(struct elv_server *s, struct elv_actions *out, uint32_t request,
+                        uint8_t code, enum elv_reason reason, uint32_t retry_ms);
+void elv_core_store(struct elv_server *s, struct elv_actions *out, const struct elv_store_op *op);
+void elv_core_put(struct elv_server *s, struct elv_actions *out, enum elv_table table,
+                  uint64_t number, const uint8_t *at, size_t len);
+void elv_core_erase(struct elv_server *s, struct elv_actions *out, enum elv_table table,
+                    uint64_t number);
+void elv_core_put_head(struct elv_server *s, struct elv_actions *out,
+                       const struct elv_rec_head *head);
+void elv_core_put_clock(struct elv_server *s, struct elv_actions *out);
+void elv_core_put_client(struct elv_server *s, struct elv_actions *out, uint32_t row, bool joined);
+uint32_t elv_core_compute(struct elv_server *s, struct elv_actions *out, enum elv_server_work work,
+                          const void *input);
+
+/* serve.c */
+void elv_core_manifest(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out);
+void elv_core_join(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out);
+void elv_core_leave(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out);
+void elv_core_ticket(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out);
+void elv_core_model_chunk(struct elv_server *s, const struct elv_event *ev,
+                          struct elv_actions *out);
+void elv_core_step_chunk(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out);
+/* The client is no longer there: nothing waits for it. */
+void elv_core_part(struct elv_server *s, uint32_t row, struct elv_actions *out);
+void elv_core_gone(struct elv_server *s, uint32_t client, struct elv_actions *out);
+uint32_t elv_core_window(const struct elv_server *s);
+
+/* receive.c */
+void elv_core_update_chunk(struct elv_server *s, const struct elv_event *ev,
+                           struct elv_actions *out);
+void elv_core_commit(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out);
+/* Forgets what is staged, in the log too. */
+void elv_core_discard(struct elv_server *s, struct elv_upload *up, enum elv_reason reason,
+                      struct elv_actions *out);
+/* A record without a chunk: who reads the log later forgets what the client, or with 0 everybody,
+ * had staged before it. */
+void elv_core_append_mark(struct elv_server *s, uint32_t client, uint32_t assignment,
+                          struct elv_actions *out);
+uint32_t elv_core_bound(const struct elv_server *s, uint8_t codec); /* chunks; 0: not the job's */
+struct elv_chunk_rules elv_core_chunk_rules(const struct elv_server *s, const struct elv_row *row);
+/* May `assignment` still be worked on? NONE: it is the row's own, in the open round, undecided. */
+enum elv_reason elv_core_assignment(const struct elv_server *s, const struct elv_row *row,
+                                    uint32_t assignment);
+
+/* decide.c */
+struct elv_sync_round elv_core_view(const struct elv_server *s);
+void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_decision *d,
+                     const struct elv_eval_sums *eval, struct elv_actions *out);
+/* Answers them once the decision just made is durable. */
+void elv_core_await(struct elv_server *s, uint32_t row, const uint32_t *requests, uint32_t n);
+void elv_core_verified(struct elv_server *s, struct elv_actions *out);
+void elv_core_cut_losses(struct elv_server *s);
+void elv_core_save_again(struct elv_server *s, struct elv_actions *out);
+void elv_core_answer(struct elv_server *s, struct elv_actions *out);
+/* Gives the slot back; who waits for its decision is told `reason`. */
+void elv_core_drop_upload(struct elv_server *s, struct elv_upload *up, enum elv_reason reason,
+                          struct elv_actions *out);
+
+/* rounds.c */
+void elv_core_begin_round(struct elv_server *s);
+bool elv_core_may_open(const struct elv_server *s);
+elv_time_us elv_core_opens_at(const struct elv_server *s);
+void elv_core_write_round(struct elv_server *s, struct elv_actions *out);
+void elv_core_round_stored(struct elv_server *s, bool ok);
+void elv_core_check_round(struct elv_server *s); /* deadline and policy */
+void elv_core_close_round(struct elv_server *s); /* with what counts so far */
+void elv_core_fail_round(struct elv_server *s);
+void elv_core_drop_round(struct elv_server *s, struct elv_actions *out);
+void elv_core_round_dropped(struct elv_server *s, bool ok);
+/* Records and log of the round leave with this step's transaction. */
+void elv_core_erase_round(struct elv_server *s, struct elv_actions *out);
+void elv_core_end_round(struct elv_server *s, uint32_t version, enum elv_note_kind kind,
+                        uint64_t value);
+void elv_core_mark(struct elv_server *s, uint32_t row); /* its ticket changed */
+void elv_core_notify(struct elv_server *s, struct elv_actions *out);
+
+/* publish.c */
+void elv_core_store_first(struct elv_server *s, struct elv_actions *out);
+void elv_core_store_version(struct elv_server *s, struct elv_actions *out);
+void elv_core_version_stored(struct elv_server *s, bool ok);
+void elv_core_evaluated(struct elv_server *s, enum elv_err err, struct elv_actions *out);
+bool elv_core_is_finished(const struct elv_server *s); /* no further round is wanted */
+void elv_core_finish(struct elv_server *s, struct elv_actions *out);
+void elv_core_over_stored(struct elv_server *s, bool ok);
+void elv_core_set_rate(struct elv_server *s); /* learning rate of head.version */
+bool elv_core_eval_is_due(const struct elv_server *s, uint32_t version);
+
+/* lanes.c */
+void elv_core_schedule(struct elv_server *s, struct elv_actions *out);
+void elv_core_computed(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out);
+enum elv_err elv_core_run(struct elv_server *s, const struct elv_compute *work, uint32_t budget);
+
+/* restore.c, relog.c */
+enum elv_err elv_core_restore(struct elv_server *s, bool *found);
+/* Bitmaps and quotas come back from the open round's log. */
+enum elv_err elv_core_replay_log(struct elv_server *s);
+/* Appends went wrong: where does the log end? Asks for a STORE to come first, then measures. */
+bool elv_core_must_heal_log(const struct elv_server *s); /* that is due */
+void elv_core_heal_log(struct elv_server *s, struct elv_actions *out);
+void elv_core_log_stored(struct elv_server *s, bool ok, struct elv_actions *out);
+
+#endif

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/assert.h"
+#include "server/core.h"
+
+enum { STORAGE_RETRY_MS = 2000, RETRIES_MAX = 3 };
+
+struct elv_sync_round elv_core_view(const struct elv_server *s)
+{
+    const struct elv_round *r = &s->round;
+    const bool open = r->state == ELV_ROUND_OPEN;
+    return (struct elv_sync_round){
+        .version = r->version,
+        .n_asked = r->n_asked,
+        .n_got = r->n_got,
+        .n_waiting = r->n_waiting,
+        .opened = open ? r->opened : ELV_NEVER,
+        .deadline = open ? r->deadline : ELV_NEVER,
+    };
+}
+
+static void put_decision(struct elv_server *s, const struct elv_row *row,
+                         const struct elv_eval_sums *eval, struct elv_actions *out)
+{
+    uint8_t *at = elv_core_text(s, ELV_REC_MAX);
+    const size_t len = elv_rec_decision_encode(&row->last, eval, at);
+    elv_core_text_used(s, len);
+    elv_core_put(s, out, ELV_TABLE_DECISION, row->client, at, len);
+}
+
+static void note_decision(struct elv_server *s, const struct elv_row *row)
+{
+    const struct elv_rec_decision *d = &row->last;
+    enum elv_note_kind kind = ELV_NOTE_UPDATE_ACCEPTED;
+    if (d->decision == ELV_REFUSED)
+        kind = ELV_NOTE_UPDATE_REFUSED;
+    else if (d->status == ELV_STATUS_DECLINED)
+        kind = ELV_NOTE_UPDATE_DECLINED;
+    else if (d->status == ELV_STATUS_FAILED)
+        kind = ELV_NOTE_UPDATE_FAILED;
+    struct elv_note *note = elv_note_add(&s->notes, kind, s->now);
+    note->client = row->client;
+    note->round = d->seq;
+    note->version = s->round.version;
+    note->reason = d->reason;
+    note->value = d->weight;
+}
+
+static void count_decision(struct elv_server *s, const struct elv_rec_decision *d)
+{
+    if (d->decision == ELV_REFUSED) {
+        s->round.n_refused++;
+        s->stats.updates_refused++;
+        s->stats.refused[d->reason]++;
+    } else if (d->status == ELV_STATUS_DONE) {
+        s->round.n_got++;
+        s->round.weight_sum += d->weight;
+        s->round.seen += d->seen;
+        s->round.loss_sum += d->loss_sum;
+        s->stats.updates_used++;
+    } else {
+        s->round.n_declined++;
+        s->stats.updates_declined += d->status == ELV_STATUS_DECLINED;
+        s->stats.updates_failed += d->status == ELV_STATUS_FAILED;
+    }
+}
+
+void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_decision *d,
+                     const struct elv_eval_sums *eval, struct elv_actions *out)
+{
+    struct elv_row *r = &s->roster.rows[row];
+    r->last = *d;
+    r->last_durable = r->last_failed = false;
+    r->upload = ELV_ROW_NONE;
+    s->round.n_soft++;
+    if (r->waiting) {
+        r->waiting = false;
+        s->round.n_waiting--;
+    }
+    count_decision(s, d);
+    if (d->decision == ELV_ACCEPTED)
+        elv_eval_add(&s->round.eval, eval);
+    note_decision(s, r);
+    elv_core_mark(s, row);
+    put_decision(s, r, eval, out);
+}
+
+void elv_core_await(struct elv_server *s, uint32_t row, const uint32_t *requests, uint32_t n)
+{
+    const struct elv_rec_decision *d = &s->roster.rows[row].last;
+    struct elv_answer a = {
+        .store = elv_core_token(s),
+        .kind = ELV_ANSWER_DECISION,
+        .row = row,
+        .assignment = d->assignment,
+        .decision = d->decision,
+        .reason = d->decision == ELV_REFUSED ? d->reason : ELV_REASON_NONE,
+    };
+    for (uint32_t i = 0; i < n || i == 0; i++) {
+        a.asked = i < n;
+        a.request = i < n ? requests[i] : 0;
+        elv_answers_push(&s->answers, &a);
+    }
+}
+
+void elv_core_drop_upload(struct elv_server *s, struct elv_upload *up, enum elv_reason reason,
+                          struct elv_actions *out)
+{
+    const uint32_t retry_ms = reason == ELV_REASON_STORAGE ? STORAGE_RETRY_MS : 0;
+    struct elv_row *row = &s->roster.rows[up->row];
+    for (uint32_t i = 0; i < up->n_askers; i++)
+        elv_core_refuse(s, out, up->askers[i], reason, retry_ms);
+    if (row->upload == elv_upload_index(&s->uploads, up))
+        row->upload = ELV_ROW_NONE;
+    elv_upload_free(&s->uploads, up);
+}
+
+/* The integer weight; a claim beyond the cap is cut, counted and reported once per client. */
+static uint32_t weigh(struct elv_server *s, struct elv_row *row, uint32_t index,
+                      const struct elv_commit *c, double factor, struct elv_actions *out)
+{
+    const uint32_t claim = elv_weight_claim(s->job->weight, c->samples, c->seen);
+    if (claim > s->scales.weight_cap) {
+        s->stats.capped++;
+        if (!row->capped) {
+            struct elv_note *note = elv_note_add(&s->notes, ELV_NOTE_CAPPED, s->now);
+            note->client = row->client;
+            note->value = claim;
+            row->capped = true;
+            elv_core_put_client(s, out, index, row->joined);
+        }
+    }
+    return elv_weight_of(&s->scales, claim, factor);
+}
+
+static struct elv_sync_worth ask_policy(struct elv_server *s, const struct elv_upload *up,
+                                        double norm2)
+{
+    const struct elv_commit *c = &up->commit;
+    const struct elv_sync_round view = elv_core_view(s);
+    const struct elv_sync_update u = {
+        .from = {up->row, up->client},
+        .version = s->round.version,
+        .samples = c->samples,
+        .seen = c->seen,
+        .steps = c->steps,
+        .loss_sum = c->loss_sum,
+        .norm2 = norm2,
+        .bytes = up->bytes,
+        .compute_ms = c->compute_ms,
+    };
+    return s->policies.sync->on_update(s->sync_state, &s->sync_cfg, &view, &u, s->now);
+}
+
+static struct elv_rec_decision decision_of(const struct elv_server *s, const struct elv_upload *up)
+{
+    const struct elv_commit *c = &up->commit;
+    return (struct elv_rec_decision){
+        .assignment = up->assignment,
+        .seq = s->round.seq,
+        .status = c->status,
+        .decision = ELV_ACCEPTED,
+        .n_chunks = c->n_chunks,
+        .nonce = up->nonce,
+        .from = up->from,
+        .bytes = up->bytes,
+        .samples = c->samples,
+        .seen = c->seen,
+        .steps = c->steps,
+        .loss_sum = c->loss_sum,
+    };
+}
+
+static void judge(struct elv_server *s, const struct elv_verify_item *item, struct elv_actions *out)
+{
+    struct elv_upload *up = item->up;
+    struct elv_row *row = &s->roster.rows[up->row];
+    struct elv_rec_decision d = decision_of(s, up);
+    d.reason = row->gone ? ELV_REASON_REVOKED : item->reason;
+    if (d.reason == ELV_REASON_NONE) {
+        const struct elv_sync_worth worth = ask_policy(s, up, item->norm2);
+        if (worth.counts)
+            d.weight = weigh(s, row, up->row, &up->commit, worth.weight, out);
+        else
+            d.reason = ELV_REASON_POLICY;
+    }
+    d.decision = d.reason == ELV_REASON_NONE ? ELV_ACCEPTED : ELV_REFUSED;
+    elv_core_decide(s, up->row, &d, &up->commit.eval, out);
+    elv_core_await(s, up->row, up->askers, up->n_askers);
+    if (d.decision == ELV_REFUSED) {
+        elv_upload_free(&s->uploads, up);
+        return;
+    }
+    up->weight = d.weight;
+    up->state = ELV_UPLOAD_COUNTED;
+    elv_upload_push(&s->uploads, &s->uploads.counted, up);
+}
+
+void elv_core_verified(struct elv_server *s, struct elv_actions *out)
+{
+    for (uint32_t i = 0; i < s->verify.n; i++) {
+        const struct elv_verify_item *item = &s->verify.items[i];
+        if (item->lost) {
+            s->log_lost = true;
+            elv_core_drop_upload(s, item->up, ELV_REASON_STORAGE, out);
+        } else if (s->round.state != ELV_ROUND_OPEN) {
+            elv_core_drop_upload(s, item->up, ELV_REASON_ROUND_CLOSED, out);
+        } else {
+            judge(s, item, out);
+        }
+    }
+}
+
+static void undo(struct elv_server *s, struct elv_row *row)
+{
+    const struct elv_rec_decision *d = &row->last;
+    struct elv_round *r = &s->round;
+    if (d->decision == ELV_REFUSED) {
+        r->n_refused--;
+    } else if (d->status == ELV_STATUS_DONE) {
+        r->n_got--;
+        r->weight_sum -= d->weight;
+        r->seen -= d->seen;
+        r->loss_sum -= d->loss_sum;
+        s->stats.updates_used--;
+        s->must_refold = true;
+    } else {
+        r->n_declined--;
+    }
+    r->n_soft--;
+    s->n_unsaved--;
+    row->last = (struct elv_rec_decision){0};
+    row->last_failed = false;
+}
+
+/* The store takes no more decisions, perhaps because it lost bytes of this round's log. Nobody was
+ * told of them, so they are taken back; with what is durable the round ends. */
+void elv_core_cut_losses(struct elv_server *s)
+{
+    for (uint32_t i = 0; i < s->round.n_asked; i++) {
+        struct elv_row *row = &s->roster.rows[s->round.asked[i].row];
+        if (row->last_failed && row->last.seq == s->round.seq)
+            undo(s, row);
+    }
+    if (s->round.n_got < s->sync_cfg.quorum)
+        elv_core_fail_round(s);
+    else if (s->round.state == ELV_ROUND_OPEN)
+        elv_core_close_round(s);
+}
+
+/* What could not be stored is in force all the same, but acknowledged to nobody: it is stored again
+ * until it is durable, and no version closes before. */
+void elv_core_save_again(struct elv_server *s, struct elv_actions *out)
+{
+    static const struct elv_eval_sums none;
+    uint32_t saved = 0;
+    if (s->n_unsaved == 0 || s->now < s->retry_at)
+        return;
+    if (++s->n_retries > RETRIES_MAX &&
+        (s->round.state == ELV_ROUND_OPEN || s->round.state == ELV_ROUND_CLOSING)) {
+        s->n_retries = 0;
+        elv_core_cut_losses(s);
+        return;
+    }
+    for (uint32_t i = 0; i < s->roster.n && saved < ELV_ANSWERS_PER_STEP; i++) {
+        struct elv_row *row = &s->roster.rows[i];
+        if (!row->last_failed || elv_answers_room(&s->answers) == 0)
+            continue;
+        row->last_failed = false;
+        s->n_unsaved--;
+        saved++;
+        put_decision(s, row, &none, out);
+        elv_core_await(s, i, NULL, 0);
+    }
+    s->retry_at = s->now + ELV_SECOND;
+}
+
+static void answer_join(struct elv_server *s, const struct elv_answer *a, struct elv_actions *out)
+{
+    struct elv_row *row = &s->roster.rows[a->row];
+    if (a->state == ELV_ANSWER_FAILED || row->gone) {
+        elv_core_refuse(s, out, a->request, row->gone ? ELV_REASON_REVOKED : ELV_REASON_STORAGE,
+                        STORAGE_RETRY_MS);
+        return;
+    }
+    struct elv_joined joined = a->joined;
+    joined.client = row->client;
+    joined.window = elv_core_window(s);
+    if (!row->joined) {
+        elv_roster_set_joined(&s->roster, a->row, true);
+        s->stats.joins++;
+        elv_note_add(&s->notes, ELV_NOTE_JOINED, s->now)->client = row->client;
+        if (s->policies.sync->on_join)
+            s->policies.sync->on_join(s->sync_state, &s->sync_cfg,
+                                      (struct elv_sync_client){a->row, row->client}, s->now);
+    }
+    const uint32_t jitter = 2 * s->roster.n_joined;
+    joined.jitter_ms = jitter < 2000 ? jitter : 2000;
+    uint8_t *at = elv_core_text(s, ELV_MSG_MAX);
+    size_t len = 0;
+    const enum elv_err err = elv_joined_encode(&joined, at, ELV_MSG_MAX, &len);
+    ELV_ASSERT(err == ELV_OK);
+    elv_core_text_used(s, len);
+    elv_core_reply(out, a->request, ELV_CODE_CHANGED, 0, (struct elv_bytes){at, len});
+}
+
+static void answer_leave(struct elv_server *s, const struct elv_answer *a, struct elv_actions *out)
+{
+    if (a->state == ELV_ANSWER_FAILED) {
+        elv_core_refuse(s, out, a->request, ELV_REASON_STORAGE, STORAGE_RETRY_MS);
+        return;
+    }
+    if (s->roster.rows[a->row].joined)
+        elv_note_add(&s->notes, ELV_NOTE_LEFT, s->now)->client = s->roster.rows[a->row].client;
+    elv_core_part(s, a->row, out);
+    elv_core_reply(out, a->request, ELV_CODE_DELETED, 0, (struct elv_bytes){0});
+}
+
+static void settle_decision(struct elv_server *s, const struct elv_answer *a)
+{
+    struct elv_row *row = &s->roster.rows[a->row];
+    if (row->last.assignment != a->assignment || row->last_durable || row->last_failed)
+        return;
+    row->last_durable = a->state == ELV_ANSWER_STORED;
+    row->last_failed = !row->last_durable;
+    if (row->last_failed) {
+        s->n_unsaved++;
+        s->retry_at = s->now + ELV_SECOND;
+        return;
+    }
+    s->n_retries = 0;
+    if (row->last.seq == s->round.seq)
+        s->round.n_soft--;
+}
+
+static void answer_decision(struct elv_server *s, const struct elv_answer *a,
+                            struct elv_actions *out)
+{
+    settle_decision(s, a);
+    if (!a->asked)
+        return;
+    if (a->state == ELV_ANSWER_FAILED) {
+        elv_core_refuse(s, out, a->request, ELV_REASON_STORAGE, STORAGE_RETRY_MS);
+        return;
+    }
+    const struct elv_verdict v = {.decision = a->decision, .reason = a->reason};
+    uint8_t *at = elv_core_text(s, ELV_MSG_MAX);
+    size_t len = 0;
+    const enum elv_err err = elv_verdict_encode(&v, at, ELV_MSG_MAX, &len);
+    ELV_ASSERT(err == ELV_OK);
+    elv_core_text_used(s, len);
+    elv_core_reply(out, a->request, ELV_CODE_CHANGED, 0, (struct elv_bytes){at, len});
+}
+
+void elv_core_answer(struct elv_server *s, struct elv_actions *out)
+{
+    struct elv_answer a;
+    for (uint32_t i = 0; i < ELV_ANSWERS_PER_STEP && elv_answers_pop(&s->answers, &a); i++) {
+        if (a.kind == ELV_ANSWER_JOIN)
+            answer_join(s, &a, out);
+        else if (a.kind == ELV_ANSWER_LEAVE)
+            answer_leave(s, &a, out);
+        else
+            answer_decision(s, &a, out);
+    }
+}

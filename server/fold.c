@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/fold.h"
+
+#include <string.h>
+
+#include "common/assert.h"
+
+enum { ZERO_STRIDE = 65536 }; /* sums made zero per unit of budget */
+
+void elv_fold_layout(struct elv_fold *f, struct elv_arena *a, uint32_t coords_max)
+{
+    for (uint32_t i = 0; i < ELV_FOLD_MAX; i++)
+        elv_unpacked_layout(&f->bufs[i], a, coords_max);
+}
+
+void elv_fold_soil(struct elv_fold *f) { f->zeroed = 0; }
+
+/* True once the sums may be added to. */
+static bool sums_ready(struct elv_fold *f, uint32_t *budget)
+{
+    while (f->zeroed<f->n_params && * budget> 0) {
+        const size_t left = f->n_params - f->zeroed;
+        const size_t n = left < ZERO_STRIDE ? left : ZERO_STRIDE;
+        memset(f->sum + f->zeroed, 0, n * sizeof *f->sum);
+        f->zeroed += n;
+        --*budget;
+    }
+    return f->zeroed == f->n_params;
+}
+
+/* Chunk `index` of every update that has one. Their ranges may differ. */
+static enum elv_err fold_index(struct elv_fold *f, uint32_t index, bool *more)
+{
+    struct elv_view views[ELV_FOLD_MAX];
+    uint32_t n = 0;
+    *more = false;
+    for (uint32_t i = 0; i < f->n; i++) {
+        const struct elv_upload *up = f->ups[i];
+        if (index >= up->commit.n_chunks)
+            continue;
+        enum elv_err err = elv_unpack_read(f->unpack, up, index, &f->bufs[i]);
+        if (err == ELV_OK)
+            err = elv_unpack_view(f->unpack, &f->bufs[i]);
+        if (err != ELV_OK)
+            return err;
+        views[n] = f->bufs[i].view;
+        views[n++].weight = up->weight;
+        *more = *more || index + 1 < up->commit.n_chunks;
+    }
+    f->kernels->fold(f->sum, views, n, f->value_bits);
+    return f->kernels->sync();
+}
+
+enum elv_err elv_fold_run(struct elv_fold *f, uint32_t budget)
+{
+    bool more = true;
+    if (!sums_ready(f, &budget))
+        return ELV_ERR_BUSY;
+    for (uint32_t i = 0; more && i < budget; i++) {
+        const enum elv_err err = fold_index(f, f->index++, &more);
+        if (err != ELV_OK)
+            return err;
+    }
+    return more ? ELV_ERR_BUSY : ELV_OK;
+}
+
+void elv_refold_start(struct elv_refold *r, uint64_t log_len)
+{
+    r->scan = elv_log_scan_of(r->fold->unpack->disk, r->fold->unpack->log, r->scan_buf);
+    r->scan.end = log_len;
+    elv_fold_soil(r->fold);
+}
+
+static struct elv_refold_item *find(const struct elv_refold *r, uint32_t client)
+{
+    uint32_t low = 0, high = r->n;
+    while (low < high) {
+        const uint32_t mid = low + (high - low) / 2;
+        if (r->items[mid].client < client)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < r->n && r->items[low].client == client ? &r->items[low] : NULL;
+}
+
+static enum elv_err refold_record(struct elv_refold *r, const struct elv_log_record *rec)
+{
+    struct elv_refold_item *item = find(r, rec->client);
+    struct elv_unpacked *buf = &r->fold->bufs[0];
+    if (item == NULL || item->assignment != rec->assignment || rec->at < item->from ||
+        elv_chunk_decode(rec->chunk, &buf->chunk) != ELV_OK ||
+        elv_nonce_of(buf->chunk.tag) != item->nonce)
+        return ELV_OK;
+    if (item->left == 0)
+        return ELV_ERR_MISMATCH;
+    const enum elv_err err = elv_unpack_view(r->fold->unpack, buf);
+    if (err != ELV_OK)
+        return err;
+    buf->view.weight = item->weight;
+    item->left--;
+    r->fold->kernels->fold(r->fold->sum, &buf->view, 1, r->fold->value_bits);
+    return r->fold->kernels->sync();
+}
+
+static enum elv_err nothing_left(const struct elv_refold *r)
+{
+    for (uint32_t i = 0; i < r->n; i++)
+        if (r->items[i].left != 0)
+            return ELV_ERR_MISMATCH;
+    return ELV_OK;
+}
+
+enum elv_err elv_refold_run(struct elv_refold *r, uint32_t budget)
+{
+    if (!sums_ready(r->fold, &budget))
+        return ELV_ERR_BUSY;
+    for (uint32_t i = 0; i < budget; i++) {
+        struct elv_log_record rec;
+        enum elv_err err = elv_log_scan_next(&r->scan, &rec);
+        if (err == ELV_ERR_MISSING)
+            return nothing_left(r);
+        if (err == ELV_OK)
+            err = refold_record(r, &rec);
+        if (err != ELV_OK)
+            return err;
+    }
+    return ELV_ERR_BUSY;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "common/assert.h"
+#include "server/core.h"
+
+enum { VERIFY_CHUNKS = 4096 }; /* a batch ends there, so that its first commits need not wait */
+
+static void start(struct elv_server *s, struct elv_lane *lane, enum elv_server_work work,
+                  const void *input, struct elv_actions *out)
+{
+    lane->work = work;
+    lane->id = elv_core_compute(s, out, work, input);
+}
+
+static void start_verify(struct elv_server *s, struct elv_actions *out)
+{
+    struct elv_verify *v = &s->verify;
+    uint32_t n_chunks = 0;
+    v->n = 0;
+    while (v->n < ELV_VERIFY_MAX && n_chunks < VERIFY_CHUNKS) {
+        struct elv_upload *up = elv_upload_pop(&s->uploads, &s->uploads.waiting);
+        if (up == NULL)
+            break;
+        up->state = ELV_UPLOAD_VERIFY;
+        n_chunks += up->commit.n_chunks;
+        v->items[v->n++] = (struct elv_verify_item){.up = up};
+    }
+    elv_verify_start(v);
+    s->lane.verified_last = true;
+    start(s, &s->lane, ELV_WORK_VERIFY, v, out);
+}
+
+static void start_fold(struct elv_server *s, struct elv_actions *out)
+{
+    struct elv_fold *f = &s->fold;
+    f->n = f->index = 0;
+    while (f->n < ELV_FOLD_MAX) {
+        struct elv_upload *up = elv_upload_pop(&s->uploads, &s->uploads.counted);
+        if (up == NULL)
+            break;
+        up->state = ELV_UPLOAD_FOLD;
+        f->ups[f->n++] = up;
+    }
+    s->lane.verified_last = false;
+    start(s, &s->lane, ELV_WORK_FOLD, f, out);
+}
+
+static bool counts(const struct elv_server *s, const struct elv_row *row)
+{
+    return row->last.assignment != 0 && row->last.seq == s->round.seq &&
+           row->last.decision == ELV_ACCEPTED && row->last.status == ELV_STATUS_DONE;
+}
+
+/* Everything accepted so far, also what waits to be folded: one pass covers all. */
+static void start_refold(struct elv_server *s, struct elv_actions *out)
+{
+    struct elv_upload *up;
+    while ((up = elv_upload_pop(&s->uploads, &s->uploads.counted)) != NULL)
+        elv_upload_free(&s->uploads, up);
+    s->refold.n = 0;
+    for (uint32_t i = 0; i < s->roster.n; i++) {
+        const struct elv_row *row = &s->roster.rows[s->roster.order[i]];
+        if (counts(s, row))
+            s->refold.items[s->refold.n++] =
+                (struct elv_refold_item){.client = row->client,
+                                         .assignment = row->last.assignment,
+                                         .nonce = row->last.nonce,
+                                         .from = row->last.from,
+                                         .weight = row->last.weight,
+                                         .left = row->last.n_chunks};
+    }
+    s->must_refold = false;
+    elv_refold_start(&s->refold, s->uploads.log_len);
+    start(s, &s->lane, ELV_WORK_REFOLD, &s->refold, out);
+}
+
+static void start_make(struct elv_server *s, struct elv_actions *out)
+{
+    s->make = (struct elv_make){
+        .job = s->job,
+        .rule = s->policies.rule,
+        .kernels = s->cfg.kernels,
+        .cast = &s->cast,
+        .version = s->head.version + 1,
+        .gain = elv_mean_gain(&s->scales, s->round.weight_sum),
+    };
+    elv_make_start(&s->make);
+    s->round.state = ELV_ROUND_MAKING;
+    start(s, &s->lane, ELV_WORK_MAKE, &s->make, out);
+}
+
+/* All that counts is folded and durable, and nobody reads what the next version overwrites. With a
+ * target, the version before is judged first: it may be the last. */
+static bool may_make(const struct elv_server *s)
+{
+    const bool judged = s->eval_on == NULL && !s->eval_due;
+    return s->round.state == ELV_ROUND_CLOSING && s->round.n_soft == 0 && !s->must_refold &&
+           s->uploads.waiting.n == 0 && s->uploads.counted.n == 0 &&
+           (judged || (s->job->target_accuracy <= 0.0 && s->eval_on != s->cast.next));
+}
+
+static void start_evaluation(struct elv_server *s, struct elv_actions *out)
+{
+    s->eval_due = false;
+    s->eval_version = s->head.version;
+    s->eval_rec = s->cast.rec;
+    s->eval_on = s->cast.b;
+    s->cfg.scorer->begin(s->cfg.scorer->self, s->eval_on);
+    start(s, &s->eval_lane, ELV_WORK_EVALUATE, s->cfg.scorer, out);
+}
+
+/* Commits that nothing can be done for: the set is fixed, or the log lost what they speak of. */
+static void turn_away(struct elv_server *s, enum elv_reason reason, struct elv_actions *out)
+{
+    for (uint32_t i = 0; i < ELV_ANSWERS_PER_STEP; i++) {
+        struct elv_upload *up = elv_upload_pop(&s->uploads, &s->uploads.waiting);
+        if (up == NULL)
+            return;
+        elv_core_drop_upload(s, up, reason, out);
+    }
+}
+
+static void schedule_work(struct elv_server *s, struct elv_actions *out)
+{
+    const bool counting = s->round.state == ELV_ROUND_OPEN || s->round.state == ELV_ROUND_CLOSING;
+    const bool verify = s->uploads.waiting.n > 0 && s->round.state == ELV_ROUND_OPEN &&
+                        !s->log_lost && elv_answers_room(&s->answers) >= ELV_ANSWERS_RESERVED;
+    if (counting && s->must_refold)
+        start_refold(s, out);
+    else if (verify && (s->uploads.counted.n == 0 || !s->lane.verified_last))
+        start_verify(s, out);
+    else if (counting && s->uploads.counted.n > 0)
+        start_fold(s, out);
+    else if (may_make(s))
+        start_make(s, out);
+}
+
+void elv_core_schedule(struct elv_server *s, struct elv_actions *out)
+{
+    if (s->round.state > ELV_ROUND_OPEN)
+        turn_away(s, ELV_REASON_ROUND_CLOSED, out);
+    else if (s->log_lost)
+        turn_away(s, ELV_REASON_STORAGE, out);
+    if (s->eval_due && s->eval_lane.id == 0)
+        start_evaluation(s, out);
+    if (s->lane.id == 0)
+        schedule_work(s, out);
+}
+
+static void folded(struct elv_server *s, enum elv_err err)
+{
+    for (uint32_t i = 0; i < s->fold.n; i++)
+        elv_upload_free(&s->uploads, s->fold.ups[i]);
+    if (err == ELV_OK)
+        return;
+    s->must_refold = true; /* the sums are half done */
+    s->stats.log_losses++;
+}
+
+static void refolded(struct elv_server *s, enum elv_err err)
+{
+    if (err == ELV_OK)
+        return;
+    /* What was accepted cannot be read back: the round cannot be saved. */
+    s->stats.log_losses++;
+    elv_note_add(&s->notes, ELV_NOTE_LOG_LOST, s->now)->round = s->round.seq;
+    elv_core_fail_round(s);
+}
+
+static void made(struct elv_server *s, enum elv_err err, struct elv_actions *out)
+{
+    if (err == ELV_OK) {
+        elv_core_store_version(s, out);
+        return;
+    }
+    /* The master model is no longer what it was; the published one is. */
+    memcpy(s->cast.w, s->cast.b, (size_t)s->cast.n * sizeof *s->cast.w);
+    elv_core_fail_round(s);
+}
+
+void elv_core_computed(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out)
+{
+    if (ev->id == s->eval_lane.id && ev->id != 0) {
+        elv_core_evaluated(s, ev->err, out);
+        return;
+    }
+    if (ev->id != s->lane.id || ev->id == 0)
+        return;
+    s->lane.id = 0;
+    switch (s->lane.work) {
+    case ELV_WORK_VERIFY:
+        for (uint32_t i = 0; ev->err != ELV_OK && i < s->verify.n; i++)
+            s->verify.items[i].lost = true;
+        elv_core_verified(s, out);
+        break;
+    case ELV_WORK_FOLD:
+        folded(s, ev->err);
+        break;
+    case ELV_WORK_REFOLD:
+        refolded(s, ev->err);
+        break;
+    case ELV_WORK_MAKE:
+        made(s, ev->err, out);
+        break;
+    case ELV_WORK_EVALUATE:
+        break;
+    }
+}
+
+enum elv_err elv_core_run(struct elv_server *s, const struct elv_compute *work, uint32_t budget)
+{
+    switch ((enum elv_server_work)work->kind) {
+    case ELV_WORK_VERIFY:
+        return elv_verify_run(&s->verify, budget);
+    case ELV_WORK_FOLD:
+        return elv_fold_run(&s->fold, budget);
+    case ELV_WORK_REFOLD:
+        return elv_refold_run(&s->refold, budget);
+    case ELV_WORK_MAKE:
+        return elv_make_run(&s->make, budget);
+    case ELV_WORK_EVALUATE:
+        return s->cfg.scorer->run(s->cfg.scorer->self, budget);
+    }
+    return ELV_ERR_ARG;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/make.h - making the next version from the sums; a work done in slices on any thread. */
+#ifndef ELV_SERVER_MAKE_H
+#define ELV_SERVER_MAKE_H
+
+#include "broadcast.h"
+#include "policies.h"
+
+enum elv_make_phase {
+    ELV_MAKE_RULE,   /* sums -> w; the sums become zero */
+    ELV_MAKE_DELTA,  /* w - b -> next */
+    ELV_MAKE_STEP,   /* next -> encoded step */
+    ELV_MAKE_ADD,    /* b + decoded step -> next */
+    ELV_MAKE_DIGEST, /* of next */
+    ELV_MAKE_DONE,
+};
+
+struct elv_make {
+    const struct elv_job *job;
+    const struct elv_rule *rule;
+    const struct elv_kernels *kernels;
+    struct elv_broadcast *cast;
+    uint32_t version; /* being made */
+    double gain;
+    enum elv_make_phase phase;
+    uint32_t at, index; /* coordinate and chunk the phase goes on with */
+    struct elv_step *step;
+    struct elv_sha256 sha;
+    struct elv_body_digest digest;
+    struct elv_rec_version rec; /* out: digests, step, master */
+};
+
+/* Between start and the end nobody else touches cast's w, next, sum, rule and the step's place. */
+void elv_make_start(struct elv_make *m);
+/* ELV_ERR_BUSY: call again. ELV_ERR_RANGE: the model stopped being finite. */
+enum elv_err elv_make_run(struct elv_make *m, uint32_t budget);
+/* After ELV_OK: `next` becomes the published model. */
+void elv_make_publish(struct elv_make *m);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/param.h"
+
+#include <string.h>
+
+const struct elv_param *elv_param_find(const struct elv_params *params, const char *name)
+{
+    for (uint32_t i = 0; params && i < params->n; i++)
+        if (strcmp(params->at[i].name, name) == 0)
+            return &params->at[i];
+    return NULL;
+}
+
+double elv_param_get(const struct elv_params *params, const char *name, double otherwise)
+{
+    const struct elv_param *p = elv_param_find(params, name);
+    return p ? p->value : otherwise;
+}
+
+bool elv_param_is_count(const struct elv_param *p, double least, double most)
+{
+    return p->value >= least && p->value <= most && p->value == (double)(int64_t)p->value;
+}
+
+void elv_param_add(char why[ELV_JOB_ERROR_MAX], const char *text)
+{
+    const size_t used = strlen(why);
+    const size_t len = strlen(text);
+    const size_t room = ELV_JOB_ERROR_MAX - 1 - used;
+    memcpy(why + used, text, len < room ? len : room);
+    why[used + (len < room ? len : room)] = '\0';
+}
+
+void elv_param_say(char why[ELV_JOB_ERROR_MAX], const char *text)
+{
+    why[0] = '\0';
+    elv_param_add(why, text);
+}
+
+enum elv_err elv_param_refuse(char why[ELV_JOB_ERROR_MAX], const char *sentence)
+{
+    elv_param_say(why, sentence);
+    return ELV_ERR_RANGE;
+}
+
+static bool is_listed(const char *const *names, const char *name)
+{
+    for (size_t i = 0; names && names[i]; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+enum elv_err elv_param_check_names(const struct elv_params *params, const char *const *names,
+                                   char why[ELV_JOB_ERROR_MAX], uint32_t *line)
+{
+    for (uint32_t i = 0; i < params->n; i++) {
+        if (is_listed(names, params->at[i].name))
+            continue;
+        elv_param_say(why, params->at[i].name);
+        elv_param_add(why, " is not a parameter of this policy; it takes: ");
+        for (size_t k = 0; names && names[k]; k++) {
+            elv_param_add(why, k > 0 ? ", " : "");
+            elv_param_add(why, names[k]);
+        }
+        elv_param_add(why, names && names[0] ? "" : "none");
+        *line = params->at[i].line;
+        return ELV_ERR_MISSING;
+    }
+    return ELV_OK;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/param.h - reading a policy's own parameters. */
+#ifndef ELV_SERVER_PARAM_H
+#define ELV_SERVER_PARAM_H
+
+#include "job.h"
+
+/* NULL when it is not given. `params` may be NULL: none. */
+const struct elv_param *elv_param_find(const struct elv_params *params, const char *name);
+double elv_param_get(const struct elv_params *params, const char *name, double otherwise);
+
+/* A whole number in [least, most]. */
+bool elv_param_is_count(const struct elv_param *p, double least, double most);
+
+/* ELV_ERR_MISSING: `params` holds a name that is not in `names` (NULL ends the list; NULL instead
+ * of a list: there are none); `why` lists those that are. */
+enum elv_err elv_param_check_names(const struct elv_params *params, const char *const *names,
+                                   char why[ELV_JOB_ERROR_MAX], uint32_t *line);
+
+/* Start and continue a sentence; what does not fit is cut. */
+void elv_param_say(char why[ELV_JOB_ERROR_MAX], const char *text);
+void elv_param_add(char why[ELV_JOB_ERROR_MAX], const char *text);
+
+/* Copies the sentence, cut to fit; returns ELV_ERR_RANGE. */
+enum elv_err elv_param_refuse(char why[ELV_JOB_ERROR_MAX], const char *sentence);
+
+#endif

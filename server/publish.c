@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/safetensors.h"
+#include "server/core.h"
+
+static void hex(const uint8_t *at, size_t len, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < len; i++) {
+        out[2 * i] = digits[at[i] >> 4];
+        out[2 * i + 1] = digits[at[i] & 15];
+    }
+    out[2 * len] = '\0';
+}
+
+static void decimal(uint32_t v, char out[11])
+{
+    char turned[10];
+    size_t n = 0;
+    do {
+        turned[n++] = (char)('0' + v % 10);
+        v /= 10;
+    } while (v > 0);
+    for (size_t i = 0; i < n; i++)
+        out[i] = turned[n - 1 - i];
+    out[n] = '\0';
+}
+
+/* The head stays in place until the file is stored; one is stored at a time. */
+static void write_head(struct elv_server *s, uint32_t version)
+{
+    char run[2 * ELV_RUN_ID_LEN + 1], number[11], shape[ELV_MODEL_TEXT_MAX];
+    size_t len = 0;
+    hex(s->run.run, ELV_RUN_ID_LEN, run);
+    decimal(version, number);
+    enum elv_err err = elv_model_print(&s->job->model, shape, sizeof shape, &len);
+    ELV_ASSERT(err == ELV_OK);
+    const struct elv_safetensors_meta meta[] = {
+        {"job", s->job->name}, {"run", run}, {"version", number}, {"shape", shape}};
+    err = elv_safetensors_write(&s->job->model, true, meta, sizeof meta / sizeof meta[0],
+                                s->model_head, ELV_MODEL_HEAD_CAP, &s->model_head_len);
+    ELV_ASSERT(err == ELV_OK);
+}
+
+/* Model files are the vectors as they lie in memory: little-endian machines only, as all servers
+ * are. */
+static void store_vector(struct elv_server *s, struct elv_actions *out, enum elv_file file,
+                         uint32_t version, const float *v)
+{
+    elv_core_store(s, out,
+                   &(struct elv_store_op){
+                       .kind = ELV_STORE_FILE,
+                       .table = file,
+                       .number = version,
+                       .head = {s->model_head, s->model_head_len},
+                       .bytes = {(const uint8_t *)v, (size_t)s->cast.n * sizeof *v},
+                   });
+}
+
+static void store_bytes(struct elv_server *s, struct elv_actions *out, enum elv_file file,
+                        uint32_t version, const void *at, size_t len)
+{
+    elv_core_store(
+        s, out,
+        &(struct elv_store_op){
+            .kind = ELV_STORE_FILE, .table = file, .number = version, .bytes = {at, len}});
+}
+
+static void unlink_file(struct elv_server *s, struct elv_actions *out, enum elv_file file,
+                        uint32_t version)
+{
+    elv_core_store(
+        s, out, &(struct elv_store_op){.kind = ELV_STORE_UNLINK, .table = file, .number = version});
+}
+
+static void put_version(struct elv_server *s, struct elv_actions *out, uint32_t version,
+                        const struct elv_rec_version *rec)
+{
+    uint8_t *at = elv_core_text(s, ELV_REC_MAX);
+    const size_t len = elv_rec_version_encode(rec, at);
+    elv_core_text_used(s, len);
+    elv_core_put(s, out, ELV_TABLE_VERSION, version, at, len);
+}
+
+void elv_core_store_first(struct elv_server *s, struct elv_actions *out)
+{
+    uint8_t *at = elv_core_text(s, ELV_REC_MAX);
+    const size_t len = elv_rec_run_encode(&s->run, at);
+    elv_core_text_used(s, len);
+    elv_core_put(s, out, ELV_TABLE_META, ELV_META_RUN, at, len);
+    elv_core_put_head(s, out, &s->head);
+    write_head(s, 0);
+    store_vector(s, out, ELV_FILE_MODEL, 0, s->cast.b);
+    put_version(s, out, 0, &s->cast.rec);
+    s->first_store = elv_core_token(s);
+}
+
+static uint32_t versions_kept(const struct elv_server *s)
+{
+    return s->job->keep < 2 ? 2 : s->job->keep; /* the one before may yet turn out the best */
+}
+
+static void unlink_old(struct elv_server *s, struct elv_actions *out, uint32_t version)
+{
+    const uint32_t keep = versions_kept(s);
+    const bool has_best = s->head.best_accuracy >= 0.0;
+    if (version >= keep && !(has_best && version - keep == s->head.best_version))
+        unlink_file(s, out, ELV_FILE_MODEL, version - keep);
+    if (version > 0)
+        unlink_file(s, out, ELV_FILE_MASTER, version - 1);
+    if (version > 0 && s->cast.rule)
+        unlink_file(s, out, ELV_FILE_RULE, version - 1);
+    if (s->cast.n_steps > 0 && version > s->cast.n_steps)
+        unlink_file(s, out, ELV_FILE_STEP, version - s->cast.n_steps);
+}
+
+/* The clients' sums are about the version the round started from. Without a test set here they
+ * decide whether the target is reached. */
+static bool clients_reach_target(const struct elv_server *s)
+{
+    const bool decide = s->cfg.scorer == NULL || s->job->eval_on == ELV_EVAL_CLIENTS;
+    struct elv_score score;
+    if (!decide || s->job->target_accuracy <= 0.0 || s->round.eval.n == 0)
+        return false;
+    elv_score_of(&s->round.eval, &score);
+    return score.accuracy >= s->job->target_accuracy;
+}
+
+void elv_core_store_version(struct elv_server *s, struct elv_actions *out)
+{
+    const struct elv_make *m = &s->make;
+    struct elv_rec_version rec = m->rec;
+    struct elv_rec_head head = s->head;
+    rec.seq = s->round.seq;
+    rec.n_used = s->round.n_got;
+    rec.weight_sum = s->round.weight_sum;
+    s->make.rec = rec;
+    head.version = m->version;
+    head.n_abandoned = 0;
+    head.reached = clients_reach_target(s);
+
+    write_head(s, m->version);
+    store_vector(s, out, ELV_FILE_MODEL, m->version, s->cast.next);
+    if (rec.master)
+        store_vector(s, out, ELV_FILE_MASTER, m->version, s->cast.w);
+    if (m->step)
+        store_bytes(s, out, ELV_FILE_STEP, m->version, m->step->bytes, m->step->len);
+    if (s->cast.rule)
+        store_bytes(s, out, ELV_FILE_RULE, m->version, s->cast.rule,
+                    (size_t)s->cast.n * s->policies.rule->state_per_param * sizeof(float));
+    put_version(s, out, m->version, &rec);
+    elv_core_put_head(s, out, &head);
+    elv_core_erase_round(s, out);
+    unlink_old(s, out, m->version);
+    s->round.store = elv_core_token(s);
+    s->round.state = ELV_ROUND_STORING;
+}
+
+bool elv_core_eval_is_due(const struct elv_server *s, uint32_t version)
+{
+    const struct elv_job *job = s->job;
+    if (s->cfg.scorer == NULL || job->eval_every == 0 || job->eval_on == ELV_EVAL_CLIENTS ||
+        version == 0)
+        return false;
+    return version % job->eval_every == 0 || version == job->rounds;
+}
+
+void elv_core_set_rate(struct elv_server *s)
+{
+    s->learning_rate = (double)s->job->learning_rate;
+    for (uint32_t i = 0; i < s->head.version; i++)
+        s->learning_rate *= (double)s->job->learning_rate_decay;
+}
+
+static void note_clients_score(struct elv_server *s)
+{
+    if (s->round.eval.n == 0)
+        return;
+    struct elv_note *note = elv_note_add(&s->notes, ELV_NOTE_CLIENTS_EVALUATED, s->now);
+    note->round = s->round.seq;
+    note->version = s->round.version;
+    elv_score_of(&s->round.eval, &note->score);
+}
+
+void elv_core_version_stored(struct elv_server *s, bool ok)
+{
+    s->round.store = 0;
+    if (!ok) {
+        s->retry_at = s->now + ELV_SECOND; /* the same bytes again */
+        return;
+    }
+    elv_make_publish(&s->make);
+    s->head.version = s->make.version;
+    s->head.n_abandoned = 0;
+    s->learning_rate *= (double)s->job->learning_rate_decay;
+    s->round_took = s->now - s->round.opened;
+    s->stats.rounds_closed++;
+    s->head.reached = s->head.reached || clients_reach_target(s);
+    note_clients_score(s);
+    elv_core_end_round(s, s->head.version, ELV_NOTE_ROUND_CLOSED, 0);
+    s->round.not_before = s->now;
+    s->eval_due = elv_core_eval_is_due(s, s->head.version);
+}
+
+static void note_score(struct elv_server *s, const struct elv_score *score)
+{
+    struct elv_note *note = elv_note_add(&s->notes, ELV_NOTE_EVALUATED, s->now);
+    note->version = s->eval_version;
+    note->score = *score;
+}
+
+/* The best version's file outlives its turn; the one that was best no longer does. */
+static void crown(struct elv_server *s, double accuracy, struct elv_actions *out)
+{
+    const uint32_t before = s->head.best_version;
+    const bool had = s->head.best_accuracy >= 0.0;
+    if (had && accuracy <= s->head.best_accuracy)
+        return;
+    s->head.best_accuracy = accuracy;
+    s->head.best_version = s->eval_version;
+    if (had && before + versions_kept(s) <= s->head.version)
+        unlink_file(s, out, ELV_FILE_MODEL, before);
+}
+
+static void end_evaluation(struct elv_server *s)
+{
+    s->eval_lane.id = 0;
+    s->eval_on = NULL;
+}
+
+void elv_core_evaluated(struct elv_server *s, enum elv_err err, struct elv_actions *out)
+{
+    struct elv_score score;
+    end_evaluation(s);
+    if (err != ELV_OK) {
+        elv_note_add(&s->notes, ELV_NOTE_EVALUATION_FAILED, s->now)->version = s->eval_version;
+        return;
+    }
+    s->cfg.scorer->sums(s->cfg.scorer->self, &s->eval_rec.eval);
+    elv_score_of(&s->eval_rec.eval, &score);
+    note_score(s, &score);
+    if (s->eval_version == s->cast.version)
+        s->cast.rec.eval = s->eval_rec.eval;
+    put_version(s, out, s->eval_version, &s->eval_rec);
+    crown(s, score.accuracy, out);
+    const double target = s->job->target_accuracy;
+    if (target > 0.0 && score.accuracy >= target && s->eval_version == s->head.version) {
+        s->head.reached = true;
+        if (s->round.state == ELV_ROUND_OPEN || s->round.state == ELV_ROUND_CLOSING)
+            elv_core_fail_round(s); /* the version that reached it is the last */
+    }
+    elv_core_put_head(s, out, &s->head);
+}
+
+bool elv_core_is_finished(const struct elv_server *s)
+{
+    return s->head.reached || (s->job->rounds > 0 && s->head.version >= s->job->rounds);
+}
+
+void elv_core_finish(struct elv_server *s, struct elv_actions *out)
+{
+    s->head.over = true;
+    elv_core_put_head(s, out, &s->head);
+    s->over_store = elv_core_token(s);
+}
+
+void elv_core_over_stored(struct elv_server *s, bool ok)
+{
+    s->over_store = 0;
+    s->over = ok;
+    if (!ok) {
+        s->head.over = false;
+        s->retry_at = s->now + ELV_SECOND;
+        return;
+    }
+    for (uint32_t i = 0; i < s->roster.n; i++)
+        elv_core_mark(s, i);
+}

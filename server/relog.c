@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/assert.h"
+#include "server/core.h"
+
+static void forget(struct elv_server *s, struct elv_row *row)
+{
+    if (row->upload == ELV_ROW_NONE)
+        return;
+    elv_upload_free(&s->uploads, &s->uploads.at[row->upload]);
+    row->upload = ELV_ROW_NONE;
+}
+
+static void forget_all(struct elv_server *s)
+{
+    for (uint32_t i = 0; i < s->uploads.n; i++) {
+        struct elv_upload *up = &s->uploads.at[i];
+        if (up->state != ELV_UPLOAD_STAGED)
+            continue;
+        s->roster.rows[up->row].upload = ELV_ROW_NONE;
+        elv_upload_free(&s->uploads, up);
+    }
+}
+
+/* The slot a logged chunk belongs to, started over where the client did. NULL: it is of no use. */
+static struct elv_upload *slot_for(struct elv_server *s, uint32_t row, const struct elv_chunk *c)
+{
+    struct elv_row *r = &s->roster.rows[row];
+    const uint64_t nonce = elv_nonce_of(c->tag);
+    struct elv_upload *up;
+    if (r->upload == ELV_ROW_NONE) {
+        up = elv_upload_take(&s->uploads, row, r->client, r->offer.assignment, r->codec,
+                             elv_core_bound(s, r->codec));
+        if (up == NULL)
+            return NULL; /* fewer slots than before: the client starts over */
+        r->upload = elv_upload_index(&s->uploads, up);
+    }
+    up = &s->uploads.at[r->upload];
+    if (up->has_nonce && up->nonce == nonce)
+        return up;
+    if (elv_upload_is_old(up, nonce))
+        return NULL;
+    elv_upload_restart(up, nonce);
+    return up;
+}
+
+static void replay_chunk(struct elv_server *s, const struct elv_log_record *rec)
+{
+    const uint32_t row = elv_roster_find(&s->roster, rec->client);
+    if (row == ELV_ROW_NONE)
+        return;
+    struct elv_row *r = &s->roster.rows[row];
+    r->log_seq = s->round.seq;
+    r->log_bytes += ELV_LOG_HEAD_LEN + rec->chunk.len;
+    struct elv_chunk c;
+    if (elv_core_assignment(s, r, rec->assignment) != ELV_REASON_NONE)
+        return; /* decided: folding reads the log itself */
+    if (rec->chunk.len == 0) {
+        forget(s, r);
+        return;
+    }
+    const struct elv_chunk_rules rules = elv_core_chunk_rules(s, r);
+    if (elv_chunk_decode(rec->chunk, &c) != ELV_OK ||
+        elv_admit_chunk(&rules, &c, c.index) != ELV_REASON_NONE)
+        return;
+    struct elv_upload *up = slot_for(s, row, &c);
+    if (up && !elv_bitmap_get(&up->have, c.index))
+        elv_upload_note(up, &c, rec->at, rec->chunk.len);
+}
+
+enum elv_err elv_core_replay_log(struct elv_server *s)
+{
+    struct elv_log_scan scan = elv_log_scan_of(&s->disk, s->round.seq, s->refold.scan_buf);
+    struct elv_log_record rec;
+    enum elv_err err;
+    while ((err = elv_log_scan_next(&scan, &rec)) == ELV_OK) {
+        if (rec.client == 0)
+            forget_all(s);
+        else
+            replay_chunk(s, &rec);
+    }
+    s->uploads.log_len = scan.base + scan.at;
+    return err == ELV_ERR_MISSING ? ELV_OK : err;
+}
+
+bool elv_core_must_heal_log(const struct elv_server *s)
+{
+    return s->log_lost && s->log_store == 0 && s->round.state == ELV_ROUND_OPEN &&
+           s->lane.id == 0 && s->uploads.waiting.n == 0;
+}
+
+void elv_core_heal_log(struct elv_server *s, struct elv_actions *out)
+{
+    if (!elv_core_must_heal_log(s) || s->now < s->retry_at)
+        return;
+    elv_core_put_clock(s, out);
+    s->log_store = elv_core_token(s);
+}
+
+/* Every append before that STORE has been tried, so the length is final. Whatever was staged may
+ * have holes: the clients are told that it is missing, and send it again. */
+void elv_core_log_stored(struct elv_server *s, bool ok, struct elv_actions *out)
+{
+    uint64_t len = 0;
+    s->log_store = 0;
+    if (s->round.state != ELV_ROUND_OPEN)
+        return;
+    if (!ok || elv_log_len(&s->disk, s->round.seq, &len) != ELV_OK) {
+        elv_core_cut_losses(s); /* this log will take nothing more */
+        return;
+    }
+    s->uploads.log_len = len;
+    forget_all(s);
+    elv_core_append_mark(s, 0, 0, out);
+    s->log_lost = false;
+}

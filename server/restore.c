@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/safetensors.h"
+#include "server/core.h"
+
+struct found { /* what the scans collect */
+    struct elv_server *s;
+    bool run, round, version;
+    struct elv_rec_run run_rec;
+    struct elv_rec_clock clock;
+    struct elv_rec_round round_rec;
+    uint32_t seq;
+    uint64_t n_assigned;
+};
+
+static enum elv_err take_meta(void *ctx, uint64_t number, struct elv_bytes value)
+{
+    struct found *f = ctx;
+    if (number == ELV_META_RUN) {
+        f->run = true;
+        return elv_rec_run_decode(value, &f->run_rec);
+    }
+    if (number == ELV_META_HEAD)
+        return elv_rec_head_decode(value, &f->s->head);
+    if (number == ELV_META_CLOCK)
+        return elv_rec_clock_decode(value, &f->clock);
+    return ELV_OK;
+}
+
+static uint32_t row_of(struct elv_server *s, uint64_t client)
+{
+    return client == 0 || client > UINT32_MAX ? ELV_ROW_NONE
+                                              : elv_roster_add(&s->roster, (uint32_t)client);
+}
+
+static enum elv_err take_client(void *ctx, uint64_t number, struct elv_bytes value)
+{
+    struct elv_server *s = ((struct found *)ctx)->s;
+    struct elv_rec_client rec;
+    const enum elv_err err = elv_rec_client_decode(value, &rec);
+    const uint32_t i = err == ELV_OK ? row_of(s, number) : ELV_ROW_NONE;
+    if (i == ELV_ROW_NONE)
+        return err == ELV_OK ? ELV_ERR_FULL : err;
+    struct elv_row *row = &s->roster.rows[i];
+    row->capped = rec.capped;
+    row->boot = rec.boot;
+    row->memory = rec.memory;
+    row->speed = rec.speed;
+    row->samples = rec.samples;
+    row->codec = rec.codec;
+    elv_roster_set_joined(&s->roster, i, rec.joined);
+    return ELV_OK;
+}
+
+static enum elv_err take_round(void *ctx, uint64_t number, struct elv_bytes value)
+{
+    struct found *f = ctx;
+    f->round = true;
+    f->seq = (uint32_t)number;
+    return elv_rec_round_decode(value, &f->round_rec);
+}
+
+static enum elv_err take_assign(void *ctx, uint64_t number, struct elv_bytes value)
+{
+    struct found *f = ctx;
+    struct elv_server *s = f->s;
+    uint32_t assignment, n;
+    if (!f->round || number >> 24 != f->seq || (number & 0xFFFFFF) >= f->round_rec.n_blocks)
+        return ELV_OK; /* of a round that was never opened */
+    const enum elv_err err = elv_rec_assign_open(value, &assignment, &n);
+    if (err != ELV_OK)
+        return err;
+    for (uint32_t i = 0; i < n; i++) {
+        struct elv_rec_assign item;
+        elv_rec_assign_at(value, i, &item);
+        const uint32_t row = row_of(s, item.client);
+        if (row == ELV_ROW_NONE || s->round.n_asked == s->roster.cap)
+            return ELV_ERR_FULL;
+        s->roster.rows[row].offer =
+            (struct elv_offer){.assignment = assignment, .seq = f->seq, .size = item.size};
+        s->round.asked[s->round.n_asked++] =
+            (struct elv_candidate){.client = item.client, .row = row};
+    }
+    return ELV_OK;
+}
+
+static void tally(struct elv_server *s, const struct elv_rec_decision *d,
+                  const struct elv_eval_sums *eval)
+{
+    struct elv_round *r = &s->round;
+    if (d->decision == ELV_REFUSED) {
+        r->n_refused++;
+        return;
+    }
+    elv_eval_add(&r->eval, eval);
+    if (d->status != ELV_STATUS_DONE) {
+        r->n_declined++;
+        return;
+    }
+    r->n_got++;
+    r->weight_sum += d->weight;
+    r->seen += d->seen;
+    r->loss_sum += d->loss_sum;
+}
+
+static enum elv_err take_decision(void *ctx, uint64_t number, struct elv_bytes value)
+{
+    struct found *f = ctx;
+    struct elv_rec_decision d;
+    struct elv_eval_sums eval;
+    const enum elv_err err = elv_rec_decision_decode(value, &d, &eval);
+    const uint32_t i = err == ELV_OK ? row_of(f->s, number) : ELV_ROW_NONE;
+    if (i == ELV_ROW_NONE)
+        return err == ELV_OK ? ELV_ERR_FULL : err;
+    f->s->roster.rows[i].last = d;
+    f->s->roster.rows[i].last_durable = true;
+    if (f->round && d.seq == f->seq)
+        tally(f->s, &d, &eval);
+    return ELV_OK;
+}
+
+static enum elv_err take_version(void *ctx, uint64_t number, struct elv_bytes value)
+{
+    struct found *f = ctx;
+    struct elv_broadcast *c = &f->s->cast;
+    struct elv_rec_version rec;
+    if (number > f->s->head.version || number + ELV_STEPS_MAX <= f->s->head.version)
+        return ELV_OK;
+    const enum elv_err err = elv_rec_version_decode(value, &rec);
+    if (err != ELV_OK)
+        return err;
+    if (number == f->s->head.version) {
+        c->rec = rec;
+        f->version = true;
+    }
+    struct elv_step *step = number > 0 ? elv_broadcast_step_slot(c, (uint32_t)number) : NULL;
+    if (step) { /* newer ones replace those that no longer fit */
+        step->ref = rec.step;
+        step->version = (uint32_t)number;
+    }
+    return ELV_OK;
+}
+
+static enum elv_err read_all(struct elv_server *s, enum elv_file file, uint32_t version,
+                             uint64_t offset, void *out, size_t len)
+{
+    size_t got = 0;
+    const enum elv_err err = s->disk.read_file(s->disk.self, file, version, offset, out, len, &got);
+    if (err != ELV_OK)
+        return err;
+    return got == len ? ELV_OK : ELV_ERR_FORMAT;
+}
+
+static enum elv_err read_vector(struct elv_server *s, enum elv_file file, uint32_t version,
+                                float *v)
+{
+    struct elv_safetensors st;
+    size_t len = 0;
+    enum elv_err err = read_all(s, file, version, 0, s->model_head, 8);
+    if (err == ELV_OK)
+        err = elv_safetensors_head_len((struct elv_bytes){s->model_head, 8}, &len);
+    if (err == ELV_OK && len > ELV_MODEL_HEAD_CAP)
+        err = ELV_ERR_FORMAT;
+    if (err == ELV_OK)
+        err = read_all(s, file, version, 0, s->model_head, len);
+    if (err == ELV_OK)
+        err = elv_safetensors_read(&s->job->model, (struct elv_bytes){s->model_head, len}, &st);
+    if (err == ELV_OK && st.file_len != len + (uint64_t)s->cast.n * sizeof *v)
+        err = ELV_ERR_FORMAT; /* not one of ours: those hold the shared coordinates in order */
+    if (err == ELV_OK)
+        err = read_all(s, file, version, len, v, (size_t)s->cast.n * sizeof *v);
+    return err;
+}
+
+static void read_step(struct elv_server *s, struct elv_step *step)
+{
+    if (step->version == 0)
+        return;
+    const enum elv_err err = s->disk.read_file(s->disk.self, ELV_FILE_STEP, step->version, 0,
+                                               step->bytes, s->cast.step_cap, &step->len);
+    if (err != ELV_OK || elv_step_index(step, s->cast.step_chunks_max) != ELV_OK)
+        step->version = 0; /* clients take the full model instead */
+}
+
+static enum elv_err read_model(struct elv_server *s)
+{
+    struct elv_broadcast *c = &s->cast;
+    uint8_t digest[32];
+    c->version = s->head.version;
+    enum elv_err err = read_vector(s, ELV_FILE_MODEL, c->version, c->b);
+    if (err != ELV_OK)
+        return err;
+    elv_sha256_f32(c->b, c->n, digest);
+    if (memcmp(digest, c->rec.model, sizeof digest) != 0)
+        return ELV_ERR_FORMAT;
+    if (c->rec.master)
+        err = read_vector(s, ELV_FILE_MASTER, c->version, c->w);
+    else
+        memcpy(c->w, c->b, (size_t)c->n * sizeof *c->w);
+    if (err == ELV_OK && c->rule && c->version > 0)
+        err = read_all(s, ELV_FILE_RULE, c->version, 0, c->rule,
+                       (size_t)c->n * s->policies.rule->state_per_param * sizeof *c->rule);
+    for (uint32_t i = 0; i < c->n_steps; i++)
+        read_step(s, &c->steps[i]);
+    return err;
+}
+
+static bool same_job(const struct elv_server *s, const struct elv_rec_run *rec)
+{
+    return rec->seed == s->run.seed && rec->n_params == s->run.n_params &&
+           rec->bound == s->run.bound && rec->down == s->run.down &&
+           memcmp(rec->fingerprint, s->run.fingerprint, sizeof rec->fingerprint) == 0;
+}
+
+static enum elv_err scan_all(struct found *f)
+{
+    static const struct {
+        enum elv_table table;
+        enum elv_err (*take)(void *ctx, uint64_t number, struct elv_bytes value);
+    } order[] = {
+        {ELV_TABLE_CLIENT, take_client},   {ELV_TABLE_ROUND, take_round},
+        {ELV_TABLE_ASSIGN, take_assign},   {ELV_TABLE_DECISION, take_decision},
+        {ELV_TABLE_VERSION, take_version},
+    };
+    const struct elv_disk *disk = &f->s->disk;
+    enum elv_err err = ELV_OK;
+    for (size_t i = 0; err == ELV_OK && i < sizeof order / sizeof order[0]; i++)
+        err = disk->scan(disk->self, order[i].table, f, order[i].take);
+    return err;
+}
+
+/* The round goes on where it was; its clocks are set by the first step. */
+static enum elv_err resume_round(struct elv_server *s, const struct found *f)
+{
+    struct elv_round *r = &s->round;
+    if (r->n_asked != f->round_rec.n_asked || f->round_rec.version != s->head.version)
+        return ELV_ERR_FORMAT;
+    r->state = ELV_ROUND_OPEN;
+    r->seq = f->seq;
+    r->assignment = f->round_rec.assignment;
+    r->version = f->round_rec.version;
+    r->n_blocks = f->round_rec.n_blocks;
+    r->written = r->n_asked;
+    for (uint32_t i = 0; i < r->n_asked; i++) {
+        struct elv_row *row = &s->roster.rows[r->asked[i].row];
+        row->waiting = row->joined && row->last.assignment != row->offer.assignment;
+        r->n_waiting += row->waiting;
+    }
+    s->elapsed = f->clock.seq == f->seq ? f->clock.elapsed_us : 0;
+    s->unpack.log = r->seq;
+    s->must_refold = r->n_got > 0;
+    if ((elv_time_us)f->round_rec.deadline_us < s->sync_cfg.deadline_us)
+        s->sync_cfg.deadline_us = (elv_time_us)f->round_rec.deadline_us;
+    return elv_core_replay_log(s);
+}
+
+enum elv_err elv_core_restore(struct elv_server *s, bool *found)
+{
+    struct found f = {.s = s};
+    enum elv_err err = s->disk.scan(s->disk.self, ELV_TABLE_META, &f, take_meta);
+    *found = f.run;
+    if (err != ELV_OK || !f.run)
+        return err;
+    if (!same_job(s, &f.run_rec))
+        return ELV_ERR_MISMATCH;
+    s->run = f.run_rec;
+    err = scan_all(&f);
+    if (err == ELV_OK && !f.version)
+        err = ELV_ERR_FORMAT;
+    if (err == ELV_OK)
+        err = read_model(s);
+    if (err == ELV_OK && f.round)
+        err = resume_round(s, &f);
+    if (err != ELV_OK)
+        return err;
+    /* The job may have been given more rounds, or a higher target, since. */
+    if (s->head.best_accuracy >= 0.0 && s->head.best_accuracy < s->job->target_accuracy)
+        s->head.reached = false;
+    s->over = s->head.over = s->head.over && elv_core_is_finished(s);
+    s->eval_due = elv_core_eval_is_due(s, s->head.version) && s->cast.rec.eval.n == 0;
+    elv_core_set_rate(s);
+    return ELV_OK;
+}

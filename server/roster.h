@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/roster.h - who has ever joined, what they can do, and what they were asked.
+ *
+ * A row per client number, found through a hash, walked in rising order of number; rows are never
+ * moved or removed, because a decision is remembered for ever. Capacity is fixed. */
+#ifndef ELV_SERVER_ROSTER_H
+#define ELV_SERVER_ROSTER_H
+
+#include "../common/arena.h"
+#include "ledger.h"
+#include "sizing.h"
+
+#define ELV_ROW_NONE UINT32_MAX
+
+/* Work handed out. It stands for the round that `seq` names and is void once that has ended. */
+struct elv_offer {
+    uint32_t assignment; /* 0: never had one */
+    uint32_t seq;
+    struct elv_size size;
+};
+
+struct elv_row {
+    uint32_t client;
+    bool joined;
+    bool capped;  /* its exaggerated weight was reported */
+    bool waiting; /* the open round waits for it */
+    bool observes, to_notify;
+    bool gone; /* revoked since it joined */
+    uint64_t boot, boot_before;
+    elv_time_us joined_at; /* ELV_NEVER: before this process started */
+    uint64_t memory;
+    uint32_t speed, samples;
+    uint8_t codec;
+    struct elv_offer offer;
+    struct elv_rec_decision last;   /* assignment 0: none yet */
+    bool last_durable, last_failed; /* neither: its STORE is under way */
+    uint32_t upload;                /* slot, or ELV_ROW_NONE */
+    uint32_t log_seq;               /* which round's log `log_bytes` counts */
+    uint64_t log_bytes;             /* what its chunks take there */
+};
+
+struct elv_roster {
+    struct elv_row *rows;
+    uint32_t n, cap;
+    uint32_t n_joined;
+    uint32_t *order;  /* [n] rows in rising order of client number */
+    uint32_t *slots;  /* [n_slots] hash table of row + 1; 0: free */
+    uint32_t n_slots; /* a power of two */
+};
+
+void elv_roster_layout(struct elv_roster *r, struct elv_arena *a, uint32_t cap);
+
+/* ELV_ROW_NONE when unknown. */
+uint32_t elv_roster_find(const struct elv_roster *r, uint32_t client);
+
+/* Finds or makes the row. ELV_ROW_NONE: the roster is full. */
+uint32_t elv_roster_add(struct elv_roster *r, uint32_t client);
+
+/* Keeps `n_joined` right. */
+void elv_roster_set_joined(struct elv_roster *r, uint32_t row, bool joined);
+
+#endif

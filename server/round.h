@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/round.h - the round that is open, if one is. */
+#ifndef ELV_SERVER_ROUND_H
+#define ELV_SERVER_ROUND_H
+
+#include "policies.h"
+#include "score.h"
+
+enum elv_round_state {
+    ELV_ROUND_NONE,
+    ELV_ROUND_OPENING,  /* assignments are being written down, a few blocks per step */
+    ELV_ROUND_PROMISED, /* all written; durable any moment */
+    ELV_ROUND_OPEN,     /* clients work */
+    ELV_ROUND_CLOSING,  /* the set is fixed; what counts is being folded */
+    ELV_ROUND_MAKING,   /* the next version is computed */
+    ELV_ROUND_STORING,  /* and made durable */
+    ELV_ROUND_FAILING,  /* to be abandoned once no worker reads its log */
+    ELV_ROUND_DROPPING, /* that is being made durable */
+};
+
+struct elv_round {
+    enum elv_round_state state;
+    uint32_t seq;                /* of the open or, in NONE, the last one */
+    uint32_t assignment;         /* number given out with it */
+    uint32_t version;            /* it starts from */
+    struct elv_candidate *asked; /* [clients_max] */
+    uint32_t n_asked;
+    uint32_t written, n_blocks; /* assignments and ASSIGN records so far */
+    elv_time_us opened, deadline;
+    elv_time_us not_before; /* NONE: when the next may open */
+    uint32_t store;         /* the STORE waited for; 0: none */
+
+    uint32_t n_got, n_waiting, n_refused, n_declined;
+    uint32_t n_soft; /* decisions that are not durable yet */
+    uint64_t weight_sum;
+    uint64_t seen;
+    double loss_sum;
+    uint64_t bytes_up, bytes_down;
+    struct elv_eval_sums eval; /* sums of the clients, over what the round starts from */
+};
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "common/assert.h"
+#include "server/core.h"
+
+static const elv_time_us notify_pace = 1000;
+
+/* Clients without which it makes no sense to start. */
+static uint32_t clients_needed(const struct elv_server *s)
+{
+    const uint32_t first = s->head.next_seq == 1 ? s->job->min_clients : 1;
+    const uint32_t quorum = s->sync_cfg.quorum;
+    return first > quorum ? first : quorum;
+}
+
+bool elv_core_may_open(const struct elv_server *s)
+{
+    return s->round.state == ELV_ROUND_NONE && !s->fresh && !s->head.over && !s->stopping &&
+           !elv_core_is_finished(s) && s->lane.id == 0 && s->roster.n_joined >= clients_needed(s);
+}
+
+elv_time_us elv_core_opens_at(const struct elv_server *s)
+{
+    return elv_core_may_open(s) ? s->round.not_before : ELV_NEVER;
+}
+
+static uint32_t choose(struct elv_server *s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->roster.n; i++) {
+        const struct elv_row *row = &s->roster.rows[s->roster.order[i]];
+        if (row->joined)
+            s->round.asked[n++] = (struct elv_candidate){.client = row->client,
+                                                         .row = s->roster.order[i],
+                                                         .samples = row->samples,
+                                                         .speed = row->speed};
+    }
+    const struct elv_select_ask ask = {
+        .params = &s->job->select_params,
+        .seed = s->job->seed,
+        .round = s->round.seq,
+        .count = s->job->select_count,
+    };
+    return s->policies.select->choose(&ask, s->round.asked, n);
+}
+
+void elv_core_begin_round(struct elv_server *s)
+{
+    const struct elv_round before = s->round;
+    s->round = (struct elv_round){
+        .state = ELV_ROUND_OPENING,
+        .seq = s->head.next_seq++,
+        .assignment = s->head.next_assignment++,
+        .version = s->head.version,
+        .asked = before.asked,
+    };
+    s->round.n_asked = choose(s);
+    s->uploads.log_len = 0;
+    s->log_lost = false;
+    s->unpack.log = s->round.seq;
+}
+
+static void write_block(struct elv_server *s, struct elv_actions *out)
+{
+    struct elv_round *r = &s->round;
+    const uint32_t left = r->n_asked - r->written;
+    const uint32_t n = left < ELV_ASSIGN_BLOCK ? left : ELV_ASSIGN_BLOCK;
+    const size_t len = ELV_ASSIGN_HEAD_LEN + (size_t)n * ELV_ASSIGN_ITEM_LEN;
+    uint8_t *at = elv_core_text(s, len);
+    elv_core_text_used(s, len);
+    elv_rec_assign_head(at, r->assignment, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct elv_candidate *c = &r->asked[r->written++];
+        struct elv_row *row = &s->roster.rows[c->row];
+        row->offer = (struct elv_offer){.assignment = r->assignment,
+                                        .seq = r->seq,
+                                        .size = s->policies.sizing->size(s->job, c)};
+        row->waiting = row->joined;
+        elv_rec_assign_item(at + ELV_ASSIGN_HEAD_LEN + (size_t)i * ELV_ASSIGN_ITEM_LEN,
+                            &(struct elv_rec_assign){c->client, row->offer.size});
+    }
+    elv_core_put(s, out, ELV_TABLE_ASSIGN, elv_assign_key(r->seq, r->n_blocks++), at, len);
+}
+
+void elv_core_write_round(struct elv_server *s, struct elv_actions *out)
+{
+    struct elv_round *r = &s->round;
+    for (uint32_t i = 0; i < ELV_BLOCKS_PER_STEP && r->written < r->n_asked; i++)
+        write_block(s, out);
+    if (r->written < r->n_asked)
+        return;
+    const struct elv_rec_round rec = {
+        .version = r->version,
+        .assignment = r->assignment,
+        .n_asked = r->n_asked,
+        .n_blocks = r->n_blocks,
+        .deadline_us = (uint64_t)s->sync_cfg.deadline_us,
+    };
+    uint8_t *at = elv_core_text(s, ELV_REC_MAX);
+    const size_t len = elv_rec_round_encode(&rec, at);
+    elv_core_text_used(s, len);
+    elv_core_put(s, out, ELV_TABLE_ROUND, r->seq, at, len);
+    elv_core_put_head(s, out, &s->head);
+    r->store = elv_core_token(s);
+    r->state = ELV_ROUND_PROMISED;
+}
+
+void elv_core_mark(struct elv_server *s, uint32_t row)
+{
+    struct elv_row *r = &s->roster.rows[row];
+    if (!r->observes || r->to_notify)
+        return;
+    r->to_notify = true;
+    if (s->n_to_notify++ == 0)
+        s->notify_at = s->now;
+}
+
+/* A crowd of observers is told a few at a time. */
+void elv_core_notify(struct elv_server *s, struct elv_actions *out)
+{
+    uint32_t told = 0;
+    if (s->n_to_notify == 0 || s->now < s->notify_at)
+        return;
+    for (uint32_t i = 0; i < s->roster.n && told < ELV_NOTIFY_PER_STEP && s->n_to_notify > 0; i++) {
+        struct elv_row *row = &s->roster.rows[s->notify_from % s->roster.n];
+        s->notify_from = (s->notify_from + 1) % s->roster.n;
+        if (!row->to_notify)
+            continue;
+        row->to_notify = false;
+        s->n_to_notify--;
+        told++;
+        ELV_ASSERT(out->n < out->cap);
+        out->at[out->n++] = (struct elv_action){.kind = ELV_DO_NOTIFY, .peer = row->client};
+    }
+    s->notify_at = s->now + notify_pace;
+}
+
+static void open_round(struct elv_server *s)
+{
+    struct elv_round *r = &s->round;
+    r->state = ELV_ROUND_OPEN;
+    r->opened = s->now;
+    r->deadline = s->now + s->sync_cfg.deadline_us;
+    r->n_waiting = 0;
+    for (uint32_t i = 0; i < r->n_asked; i++) {
+        r->n_waiting += s->roster.rows[r->asked[i].row].waiting;
+        elv_core_mark(s, r->asked[i].row);
+    }
+    s->clock_at = s->now + ELV_SECOND;
+    s->stats.rounds_opened++;
+    struct elv_note *note = elv_note_add(&s->notes, ELV_NOTE_ROUND_OPENED, s->now);
+    note->round = r->seq;
+    note->version = r->version;
+    note->value = r->n_asked;
+    const struct elv_sync_round view = elv_core_view(s);
+    if (s->policies.sync->on_open)
+        s->policies.sync->on_open(s->sync_state, &s->sync_cfg, &view);
+}
+
+void elv_core_round_stored(struct elv_server *s, bool ok)
+{
+    s->round.store = 0;
+    if (ok) {
+        open_round(s);
+        return;
+    }
+    s->round.state = ELV_ROUND_NONE; /* nobody has seen it */
+    s->round.not_before = s->now + ELV_SECOND;
+}
+
+void elv_core_close_round(struct elv_server *s)
+{
+    struct elv_round *r = &s->round;
+    r->state = ELV_ROUND_CLOSING;
+    for (uint32_t i = 0; i < r->n_asked; i++) {
+        const struct elv_candidate *c = &r->asked[i];
+        if (s->roster.rows[c->row].waiting && s->policies.sync->interrupts &&
+            s->policies.sync->interrupts(s->sync_state, &s->sync_cfg,
+                                         (struct elv_sync_client){c->row, c->client}))
+            elv_core_mark(s, c->row);
+    }
+}
+
+void elv_core_fail_round(struct elv_server *s)
+{
+    ELV_ASSERT(s->round.state >= ELV_ROUND_OPEN);
+    s->round.state = ELV_ROUND_FAILING;
+}
+
+/* Whatever the policy wants, a round ends at its deadline, and when nobody is left to wait for. */
+void elv_core_check_round(struct elv_server *s)
+{
+    if (s->round.state != ELV_ROUND_OPEN)
+        return;
+    if (s->head.reached) { /* evaluated while this round was being opened */
+        elv_core_fail_round(s);
+        return;
+    }
+    const struct elv_sync_round view = elv_core_view(s);
+    const struct elv_sync *sync = s->policies.sync;
+    if (sync->timer && s->now >= sync->timer(s->sync_state, &s->sync_cfg) && sync->on_timer)
+        sync->on_timer(s->sync_state, &s->sync_cfg, &view, s->now);
+    const bool quorum = view.n_got >= s->sync_cfg.quorum;
+    const bool late = s->now >= s->round.deadline;
+    if (quorum && (late || sync->should_commit(s->sync_state, &s->sync_cfg, &view, s->now)))
+        elv_core_close_round(s);
+    else if (!quorum && (late || view.n_waiting == 0))
+        elv_core_fail_round(s);
+}
+
+void elv_core_erase_round(struct elv_server *s, struct elv_actions *out)
+{
+    const struct elv_round *r = &s->round;
+    elv_core_erase(s, out, ELV_TABLE_ROUND, r->seq);
+    for (uint32_t i = 0; i < r->n_blocks; i++)
+        elv_core_erase(s, out, ELV_TABLE_ASSIGN, elv_assign_key(r->seq, i));
+    elv_core_store(s, out, &(struct elv_store_op){.kind = ELV_STORE_DROP, .number = r->seq});
+}
+
+void elv_core_drop_round(struct elv_server *s, struct elv_actions *out)
+{
+    s->head.n_abandoned += s->round.state == ELV_ROUND_FAILING;
+    elv_core_erase_round(s, out);
+    elv_core_put_head(s, out, &s->head);
+    s->round.store = elv_core_token(s);
+    s->round.state = ELV_ROUND_DROPPING;
+}
+
+/* One second after the first failure in a row, doubling to a minute. */
+static elv_time_us back_off(uint32_t n_abandoned)
+{
+    const uint32_t doublings = n_abandoned > 6 ? 6 : n_abandoned > 0 ? n_abandoned - 1 : 0;
+    const elv_time_us wait = ELV_SECOND << doublings;
+    return wait < 60 * ELV_SECOND ? wait : 60 * ELV_SECOND;
+}
+
+void elv_core_round_dropped(struct elv_server *s, bool ok)
+{
+    s->round.store = 0;
+    if (!ok) {
+        s->retry_at = s->now + ELV_SECOND;
+        return;
+    }
+    const elv_time_us wait = s->head.reached ? 0 : back_off(s->head.n_abandoned);
+    elv_fold_soil(&s->fold);
+    s->must_refold = false;
+    s->stats.rounds_abandoned++;
+    elv_core_end_round(s, s->round.version, ELV_NOTE_ROUND_ABANDONED, (uint64_t)wait);
+    s->round.not_before = s->now + wait;
+}
+
+static struct elv_round_report report_of(const struct elv_server *s, uint32_t version)
+{
+    const struct elv_round *r = &s->round;
+    return (struct elv_round_report){
+        .round = r->seq,
+        .version = version,
+        .n_asked = r->n_asked,
+        .n_used = r->n_got,
+        .n_late = r->n_waiting,
+        .n_refused = r->n_refused,
+        .n_declined = r->n_declined,
+        .weight_sum = r->weight_sum,
+        .bytes_up = r->bytes_up,
+        .bytes_down = r->bytes_down,
+        .took = s->now - r->opened,
+        .overrun = s->now > r->deadline ? s->now - r->deadline : 0,
+        .loss = r->seen > 0 ? r->loss_sum / (double)r->seen : (double)NAN,
+    };
+}
+
+void elv_core_end_round(struct elv_server *s, uint32_t version, enum elv_note_kind kind,
+                        uint64_t value)
+{
+    struct elv_note *note = elv_note_add(&s->notes, kind, s->now);
+    note->round = s->round.seq;
+    note->version = version;
+    note->value = value;
+    note->report = report_of(s, version);
+    if (note->report.overrun > s->stats.worst_overrun)
+        s->stats.worst_overrun = note->report.overrun;
+    s->stats.updates_late += note->report.n_late;
+    for (uint32_t i = 0; i < s->round.n_asked; i++) {
+        struct elv_row *row = &s->roster.rows[s->round.asked[i].row];
+        row->waiting = false;
+        row->upload = ELV_ROW_NONE;
+    }
+    elv_uploads_clear(&s->uploads);
+    s->round.state = ELV_ROUND_NONE;
+    s->round.store = 0;
+}

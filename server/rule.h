@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/rule.h - how the updates of a version become the next model.
+ *
+ * Pure arithmetic over what was folded; every function may run on any thread, for disjoint ranges
+ * at a time. A rule with memory of its own (momentum, second moments) declares it. */
+#ifndef ELV_SERVER_RULE_H
+#define ELV_SERVER_RULE_H
+
+#include "../kernels/kernels.h"
+#include "job.h"
+
+struct elv_rule_step {
+    const struct elv_params *params;
+    const struct elv_kernels *kernels;
+    uint32_t version;   /* that is being made */
+    const int64_t *sum; /* [n] weighted sum of the updates, in fixed point */
+    double gain;        /* sum * gain is the weighted mean */
+    float *w;           /* [n] in: the model so far; out: the next */
+    float *mean;        /* [n] scratch */
+    float *state;       /* [n * state_per_param] the rule's own, kept over versions */
+    size_t n;           /* coordinates in this range */
+};
+
+struct elv_rule {
+    const char *name;
+    const char *const *params; /* names it accepts, then NULL */
+    enum elv_err (*check)(const struct elv_params *params, char why[ELV_JOB_ERROR_MAX],
+                          uint32_t *line); /* may be NULL */
+    uint32_t state_per_param;              /* floats */
+    void (*apply)(const struct elv_rule_step *s);
+};
+
+extern const struct elv_rule elv_rule_fedavg;
+
+const struct elv_rule *elv_rule_by_name(const char *name);
+size_t elv_rule_count(void);
+const struct elv_rule *elv_rule_at(size_t i);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "common/assert.h"
+#include "server/admit.h"
+#include "server/core.h"
+
+enum {
+    TWIN_MS = 60000, /* how long an older process on the same identity is kept out */
+    JOIN_RETRY_MS = 1000,
+    FULL_RETRY_MS = 60000,
+    MODEL_MAX_AGE_S = 86400, /* a digest names its bytes for ever */
+    STOP_POLL_MS = 5000,
+};
+
+uint32_t elv_core_window(const struct elv_server *s)
+{
+    const struct elv_server_limits *l = &s->cfg.limits;
+    uint32_t busy = s->uploads.n_used;
+    if (s->round.state == ELV_ROUND_OPEN && s->round.n_waiting > busy)
+        busy = s->round.n_waiting;
+    const uint32_t share = busy > 0 ? l->window_total / busy : l->window_total;
+    return share < 1 ? 1 : share < l->window ? share : l->window;
+}
+
+void elv_core_manifest(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out)
+{
+    elv_core_reply(out, ev->id, ELV_CODE_CONTENT, 0,
+                   (struct elv_bytes){s->manifest, s->manifest_len});
+}
+
+/* Each start of a client draws a boot id. One that returns after a newer one has joined means two
+ * processes on one identity: the newest wins, the other is kept out for a while. */
+static bool is_twin(struct elv_server *s, struct elv_row *row, uint64_t boot)
+{
+    if (row->boot == boot || row->boot_before == 0 || row->boot_before != boot)
+        return false;
+    s->stats.twins++;
+    elv_note_add(&s->notes, ELV_NOTE_TWIN, s->now)->client = row->client;
+    return row->joined_at != ELV_NEVER && s->now - row->joined_at < TWIN_MS * (elv_time_us)1000;
+}
+
+static void take_join(struct elv_server *s, uint32_t row, const struct elv_join *join,
+                      uint8_t codec)
+{
+    struct elv_row *r = &s->roster.rows[row];
+    if (r->boot != join->boot) {
+        r->boot_before = r->boot;
+        r->boot = join->boot;
+    }
+    r->joined_at = s->now;
+    r->memory = join->memory;
+    r->speed = join->speed;
+    r->samples = join->samples;
+    r->codec = codec;
+    r->gone = false;
+}
+
+static void refuse_join(struct elv_server *s, const struct elv_event *ev, enum elv_reason reason,
+                        uint32_t retry_ms, struct elv_actions *out)
+{
+    struct elv_note *note = elv_note_add(&s->notes, ELV_NOTE_JOIN_REFUSED, s->now);
+    note->client = ev->peer;
+    note->reason = reason;
+    elv_core_refuse(s, out, ev->id, reason, retry_ms);
+}
+
+void elv_core_join(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out)
+{
+    const struct elv_join_rules rules = {
+        .job = s->job,
+        .manifest = s->manifest_digest,
+        .software_min = {s->cfg.software_min, strlen(s->cfg.software_min)},
+    };
+    struct elv_answer a = {.kind = ELV_ANSWER_JOIN, .asked = true, .request = ev->id};
+    struct elv_join join;
+    if (elv_join_decode(ev->request.body, &join) != ELV_OK) {
+        s->stats.malformed++;
+        elv_core_refuse(s, out, ev->id, ELV_REASON_MALFORMED, 0);
+        return;
+    }
+    const enum elv_reason reason = elv_admit_join(&rules, &join, &a.joined);
+    if (reason != ELV_REASON_NONE) {
+        refuse_join(s, ev, reason, 0, out);
+        return;
+    }
+    if (elv_answers_room(&s->answers) < s->answers.cap / 4) { /* the rest is for decisions */
+        elv_core_refuse(s, out, ev->id, ELV_REASON_FULL, JOIN_RETRY_MS);
+        return;
+    }
+    a.row = elv_roster_add(&s->roster, ev->peer);
+    if (a.row == ELV_ROW_NONE) {
+        refuse_join(s, ev, ELV_REASON_FULL, FULL_RETRY_MS, out);
+        return;
+    }
+    if (is_twin(s, &s->roster.rows[a.row], join.boot)) {
+        elv_core_refuse(s, out, ev->id, ELV_REASON_SUPERSEDED, TWIN_MS);
+        return;
+    }
+    take_join(s, a.row, &join, a.joined.codec);
+    elv_core_put_client(s, out, a.row, true);
+    a.store = elv_core_token(s);
+    elv_answers_push(&s->answers, &a);
+}
+
+void elv_core_leave(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out)
+{
+    const uint32_t row = elv_roster_find(&s->roster, ev->peer);
+    if (row == ELV_ROW_NONE || !s->roster.rows[row].joined) {
+        elv_core_reply(out, ev->id, ELV_CODE_DELETED, 0, (struct elv_bytes){0});
+        return;
+    }
+    if (elv_answers_room(&s->answers) < s->answers.cap / 4) {
+        elv_core_refuse(s, out, ev->id, ELV_REASON_FULL, JOIN_RETRY_MS);
+        return;
+    }
+    const struct elv_answer a = {.kind = ELV_ANSWER_LEAVE,
+                                 .asked = true,
+                                 .request = ev->id,
+                                 .row = row,
+                                 .store = elv_core_token(s)};
+    elv_core_put_client(s, out, row, false);
+    elv_answers_push(&s->answers, &a);
+}
+
+void elv_core_part(struct elv_server *s, uint32_t row, struct elv_actions *out)
+{
+    struct elv_row *r = &s->roster.rows[row];
+    if (!r->joined)
+        return;
+    elv_roster_set_joined(&s->roster, row, false);
+    s->stats.leaves++;
+    r->observes = false;
+    struct elv_upload *up = r->upload != ELV_ROW_NONE ? &s->uploads.at[r->upload] : NULL;
+    if (up && up->state == ELV_UPLOAD_STAGED)
+        elv_core_discard(s, up, ELV_REASON_NOT_JOINED, out);
+    const bool undecided = r->upload != ELV_ROW_NONE;
+    if (r->waiting && !undecided) { /* a commit under way is still decided */
+        r->waiting = false;
+        if (s->round.state == ELV_ROUND_OPEN)
+            s->round.n_waiting--;
+    }
+    if (s->policies.sync->on_leave)
+        s->policies.sync->on_leave(s->sync_state, &s->sync_cfg,
+                                   (struct elv_sync_client){row, r->client}, s->now);
+}
+
+void elv_core_gone(struct elv_server *s, uint32_t client, struct elv_actions *out)
+{
+    const uint32_t row = elv_roster_find(&s->roster, client);
+    if (row == ELV_ROW_NONE)
+        return;
+    s->roster.rows[row].gone = true;
+    elv_core_part(s, row, out);
+    elv_core_put_client(s, out, row, false);
+    elv_note_add(&s->notes, ELV_NOTE_REVOKED, s->now)->client = client;
+}
+
+static bool has_work(const struct elv_server *s, const struct elv_row *row)
+{
+    return row->offer.assignment != 0 &&
+           elv_core_assignment(s, row, row->offer.assignment) == ELV_REASON_NONE;
+}
+
+/* When the next ticket is worth asking for. With many clients the server spreads them out; when
+ * rounds are short, those that are done ask about when the round should be over. */
+static uint32_t poll_ms(const struct elv_server *s)
+{
+    const uint32_t crowd = 2 * s->roster.n_joined;
+    const bool running = s->round.state > ELV_ROUND_NONE;
+    if (!running || s->round_took == 0 || s->round.state < ELV_ROUND_OPEN)
+        return crowd > 100 ? crowd : 100;
+    const elv_time_us gone = s->now - s->round.opened;
+    const elv_time_us left = s->round_took > gone ? s->round_took - gone : gone / 8;
+    const uint32_t least = crowd > 20 ? crowd : 20;
+    const uint32_t most = crowd > 1000 ? crowd : 1000;
+    const uint32_t ms = left / 1000 < most ? (uint32_t)(left / 1000) : most;
+    return ms > least ? ms : least;
+}
+
+static uint32_t working_poll_ms(const struct elv_server *s)
+{
+    const uint32_t crowd = 2 * s->roster.n_joined;
+    return crowd > 1000 ? crowd : 1000;
+}
+
+static uint32_t remaining_ms(const struct elv_server *s)
+{
+    const elv_time_us left = s->round.deadline - s->now;
+    if (left <= 0)
+        return 1;
+    return left / 1000 < UINT32_MAX ? (uint32_t)(left / 1000) + 1 : UINT32_MAX;
+}
+
+static struct elv_codec_choice choice_of(const struct elv_job *job, uint8_t codec)
+{
+    for (uint32_t i = 0; i < job->n_up; i++)
+        if (job->up[i].id == codec)
+            return job->up[i];
+    return job->up[0];
+}
+
+static void offer_work(const struct elv_server *s, const struct elv_row *row, struct elv_ticket *t)
+{
+    t->what = ELV_WHAT_TRAIN;
+    t->poll_ms = working_poll_ms(s);
+    t->assignment = row->offer.assignment;
+    t->round = s->round.seq;
+    elv_broadcast_offer(&s->cast, t);
+    t->local_epochs = row->offer.size.local_epochs;
+    t->local_steps = row->offer.size.local_steps;
+    t->batch = row->offer.size.batch;
+    t->learning_rate = (float)s->learning_rate;
+    t->up = choice_of(s->job, row->codec);
+    t->deadline_ms = remaining_ms(s);
+}
+
+void elv_core_ticket(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out)
+{
+    const uint32_t i = elv_roster_find(&s->roster, ev->peer);
+    struct elv_row *row = i != ELV_ROW_NONE ? &s->roster.rows[i] : NULL;
+    if (row == NULL || !row->joined) {
+        elv_core_refuse(s, out, ev->id, ELV_REASON_NOT_JOINED, 0);
+        return;
+    }
+    row->observes = ev->request.observe;
+    struct elv_ticket t = {.what = ELV_WHAT_WAIT, .window = elv_core_window(s)};
+    memcpy(t.manifest, s->manifest_digest, sizeof t.manifest);
+    t.poll_ms = poll_ms(s);
+    if (s->over) {
+        t.what = ELV_WHAT_STOP;
+        t.poll_ms = STOP_POLL_MS;
+    } else if (has_work(s, row)) {
+        offer_work(s, row, &t);
+    }
+    uint8_t *at = elv_core_text(s, ELV_MSG_MAX);
+    size_t len = 0;
+    const enum elv_err err = elv_ticket_encode(&t, at, ELV_MSG_MAX, &len);
+    ELV_ASSERT(err == ELV_OK);
+    elv_core_text_used(s, len);
+    elv_core_reply(out, ev->id, ELV_CODE_CONTENT, t.poll_ms / 1000, (struct elv_bytes){at, len});
+}
+
+static void send_chunk(struct elv_server *s, const struct elv_event *ev, struct elv_bytes body,
+                       struct elv_actions *out)
+{
+    s->stats.chunks_down++;
+    s->stats.bytes_down += body.len;
+    s->round.bytes_down += body.len;
+    elv_core_reply(out, ev->id, ELV_CODE_CONTENT, MODEL_MAX_AGE_S, body);
+}
+
+void elv_core_model_chunk(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out)
+{
+    const struct elv_request *r = &ev->request;
+    const struct elv_body_ref *full = &s->cast.rec.full;
+    if (elv_digest_key(full->digest) != r->digest || r->chunk >= full->n_chunks) {
+        elv_core_refuse_as(s, out, ev->id, ELV_CODE_NOT_FOUND, ELV_REASON_SUPERSEDED, 0);
+        return;
+    }
+    uint8_t *at = elv_core_text(s, ELV_CHUNK_MAX);
+    const size_t len = elv_broadcast_chunk(&s->cast, s->cast.b, full->digest, r->chunk, at);
+    elv_core_text_used(s, len);
+    send_chunk(s, ev, (struct elv_bytes){at, len}, out);
+}
+
+void elv_core_step_chunk(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out)
+{
+    const struct elv_request *r = &ev->request;
+    const struct elv_step *step = elv_broadcast_step(&s->cast, r->digest);
+    if (step == NULL || r->chunk >= step->ref.n_chunks)
+        elv_core_refuse_as(s, out, ev->id, ELV_CODE_NOT_FOUND, ELV_REASON_SUPERSEDED, 0);
+    else
+        send_chunk(s, ev, elv_step_chunk(step, r->chunk), out);
+}

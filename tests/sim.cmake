@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+elv_test(test_sim_queue elv_port_sim)
+elv_test(test_sim_disk elv_port_sim)
+elv_test(test_sim_world elv_port_sim)
+
+# elv_sim(sim_X COUNT COUNT_SANITIZED): runs the seeds 1..COUNT, fewer under a sanitizer.
+function(elv_sim name count count_sanitized)
+    elv_program(${name} sim_fleet.c sim_history.c elv_client elv_server elv_kernels elv_port_sim)
+    if(ELV_SANITIZE)
+        set(count ${count_sanitized})
+    endif()
+    add_test(NAME ${name} COMMAND ${name} 1 ${count})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+endfunction()
+
+elv_sim(sim_rounds 200 60)
+elv_sim(sim_same_bytes 20 8)

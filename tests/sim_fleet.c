@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/sim_fleet.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/rng.h"
+
+enum { VALUES = 8, CLASSES = 3, EXAMPLES = 24 };
+#define SECOND 1000000
+
+static const struct fleet_key every_job[] = {
+    {"job", "name", "toy"},
+    {"job", "seed", "7"},
+    {"model", "input", "1x1x8"},
+    {"model", "layers", "dense 160 relu, dense 3"},
+    {"client", "local_epochs", "1"},
+    {"client", "batch_size", "8"},
+    {"client", "learning_rate", "0.05"},
+    {"client", "arithmetic", "reference"},
+    {"eval", "on", "clients"},
+    {NULL, NULL, NULL},
+};
+
+static void wrong(struct fleet *f, const char *format, ...)
+{
+    if (f->wrong[0] != '\0')
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(f->wrong, sizeof f->wrong, format, args);
+    va_end(args);
+}
+
+static void *memory(size_t len)
+{
+    /* A multiple of the alignment, as aligned_alloc wants it. */
+    const size_t rounded = (len + ELV_ARENA_ALIGN - 1) / ELV_ARENA_ALIGN * ELV_ARENA_ALIGN;
+    void *p = aligned_alloc(ELV_ARENA_ALIGN, rounded);
+    if (p == NULL)
+        abort();
+    return p;
+}
+
+/* The feed: points around three centres, some more of each on some devices than on others. */
+
+static uint32_t count(void *self)
+{
+    return EXAMPLES + 4 * (((const struct fleet_client *)self)->number % 5);
+}
+
+static uint32_t count_test(void *self)
+{
+    (void)self;
+    return 6;
+}
+
+static void shape(void *self, uint32_t *n_values, uint32_t *n_classes)
+{
+    (void)self;
+    *n_values = VALUES;
+    *n_classes = CLASSES;
+}
+
+static void example(uint32_t client, uint32_t i, float x[VALUES], uint32_t *y)
+{
+    struct elv_rng r = elv_rng_of(
+        (struct elv_rng_key){.seed = 99, .client = client, .round = i, .purpose = ELV_RNG_TEST});
+    *y = elv_rng_below(&r, 4) == 0 ? client % CLASSES : elv_rng_below(&r, CLASSES);
+    for (uint32_t k = 0; k < VALUES; k++)
+        x[k] = elv_rng_unit(&r) + (k % CLASSES == *y ? 0.8f : 0.0f);
+}
+
+static enum elv_err get(void *self, const uint32_t *index, uint32_t n, float *x, uint32_t *y)
+{
+    const struct fleet_client *c = self;
+    for (uint32_t i = 0; i < n; i++)
+        example(c->number, index[i], x + (size_t)i * VALUES, &y[i]);
+    return ELV_OK;
+}
+
+static enum elv_err get_test(void *self, const uint32_t *index, uint32_t n, float *x, uint32_t *y)
+{
+    const struct fleet_client *c = self;
+    for (uint32_t i = 0; i < n; i++)
+        example(c->number, 100000 + index[i], x + (size_t)i * VALUES, &y[i]);
+    return ELV_OK;
+}
+
+/* Clients. */
+
+static struct fleet_client *client_at(struct fleet *f, uint32_t node)
+{
+    return &f->clients[node - f->server_node - 1];
+}
+
+static enum elv_err start_client(void *self, uint32_t node, elv_time_us now, struct elv_node *out)
+{
+    struct fleet *f = self;
+    struct fleet_client *c = client_at(f, node);
+    (void)now;
+    c->starts++;
+    struct elv_rng r = elv_rng_of((struct elv_rng_key){
+        .seed = f->cfg.seed, .client = c->number, .round = c->starts, .purpose = ELV_RNG_TEST});
+    const struct elv_builtin_cfg trainer = {.train = &c->train, .test = &c->test};
+    const struct elv_client_cfg cfg = {
+        .trainer = elv_builtin_trainer(&c->trainer, &trainer),
+        .software = {.at = "elver/0.1.0", .len = 11},
+        .boot = elv_rng_u64(&r),
+        .jitter_seed = elv_rng_u64(&r),
+        .observe = f->cfg.observe && c->number % 2 == 0,
+        .leave_on_stop = true,
+    };
+    struct elv_manifest m;
+    elv_job_manifest(&f->job, f->server_cfg.run, &m);
+    const size_t len = elv_client_mem(&cfg, &m, &f->model, f->job.batch_size);
+    ELV_ASSERT(len > 0);
+    c->mem = memory(len);
+    const enum elv_err err = elv_client_init(&c->client, &cfg, c->mem, len);
+    ELV_ASSERT(err == ELV_OK);
+    *out = elv_client_node(&c->client);
+    return ELV_OK;
+}
+
+static void client_gone(void *self, uint32_t node)
+{
+    struct fleet_client *c = client_at(self, node);
+    free(c->mem);
+    c->mem = NULL;
+}
+
+static elv_time_us client_cost(void *self, uint32_t node, const struct elv_compute *work,
+                               uint32_t units, struct elv_rng *rng)
+{
+    const struct fleet *f = self;
+    const struct fleet_client *c = client_at(self, node);
+    const uint32_t slower = f->cfg.slow == 0 ? 0 : c->number * f->cfg.slow / f->cfg.n_clients;
+    const elv_time_us step = f->cfg.step_us * (1 + (elv_time_us)slower);
+    if (work->kind != ELV_CLIENT_TRAIN && work->kind != ELV_CLIENT_EVALUATE)
+        return 1000;
+    const uint32_t steps = units == UINT32_MAX ? 4 : units;
+    return elv_sim_between(rng, step, 2 * step) * (elv_time_us)steps;
+}
+
+/* The server. */
+
+static enum elv_err start_server(void *self, uint32_t node, elv_time_us now, struct elv_node *out)
+{
+    struct fleet *f = self;
+    (void)node, (void)now;
+    history_restart(f->history);
+    const size_t len = elv_server_mem(&f->server_cfg);
+    ELV_ASSERT(len > 0);
+    f->mem = memory(len);
+    f->server = calloc(1, sizeof *f->server);
+    ELV_ASSERT(f->server != NULL);
+    const enum elv_err err = elv_server_init(f->server, &f->server_cfg, f->mem, len);
+    if (err == ELV_OK) {
+        *out = elv_server_node(f->server);
+        return ELV_OK;
+    }
+    if (err != ELV_ERR_IO)
+        wrong(f, "the server does not start from its own state: %s", elv_err_text(err));
+    free(f->mem);
+    free(f->server);
+    f->server = NULL;
+    f->mem = NULL;
+    return err;
+}
+
+struct fleet_sums fleet_sums(const struct fleet *f)
+{
+    struct fleet_sums sums = f->sums;
+    if (f->server == NULL)
+        return sums;
+    const struct elv_server_stats *s = elv_server_stats(f->server);
+    sums.abandoned += s->rounds_abandoned;
+    sums.late += s->updates_late;
+    sums.log_losses += s->log_losses;
+    sums.declined += s->updates_declined;
+    sums.failed += s->updates_failed;
+    return sums;
+}
+
+static void server_gone(void *self, uint32_t node)
+{
+    struct fleet *f = self;
+    (void)node;
+    f->sums = fleet_sums(f);
+    free(f->mem);
+    free(f->server);
+    f->mem = NULL;
+    f->server = NULL;
+}
+
+static elv_time_us server_cost(void *self, uint32_t node, const struct elv_compute *work,
+                               uint32_t units, struct elv_rng *rng)
+{
+    (void)self, (void)node, (void)work;
+    return elv_sim_between(rng, 100, 300) * (elv_time_us)(units == UINT32_MAX ? 10 : units);
+}
+
+/* What the server's own figures must say at any time. */
+static void check_bounds(struct fleet *f)
+{
+    const struct elv_server_stats *s = elv_server_stats(f->server);
+    const struct elv_sim_stats world = elv_sim_stats(f->w);
+    const struct elv_sim_disk_stats disk = elv_sim_disk_stats(f->disk);
+    const elv_time_us due = elv_server_node(f->server).deadline(f->server);
+    if (s->round_open && (due == ELV_NEVER || due > f->server->round.deadline))
+        wrong(f, "I6: round %u is open without a timer", s->round);
+    if (s->n_clients > f->cfg.n_clients || s->n_joined > s->n_clients ||
+        s->n_uploads > f->cfg.n_clients)
+        wrong(f, "I5: %u clients, %u joined, %u uploads", s->n_clients, s->n_joined, s->n_uploads);
+    if (world.requests > 40 * f->cfg.n_clients)
+        wrong(f, "I5: %u requests are owed a reply", world.requests);
+    if (disk.logs > 3)
+        wrong(f, "I5: %u upload logs exist", disk.logs);
+    if (disk.used > 4u << 20)
+        wrong(f, "I5: the disk holds %llu bytes", (unsigned long long)disk.used);
+    if (s->over && !f->over) {
+        f->over = true;
+        f->over_us = elv_sim_now(f->w);
+    }
+}
+
+/* A disk that died stays dead until somebody starts the server again. */
+static void mind_the_disk(struct fleet *f)
+{
+    if (!elv_sim_disk_stats(f->disk).dead) {
+        f->dead_us = ELV_NEVER;
+        return;
+    }
+    if (f->dead_us == ELV_NEVER)
+        f->dead_us = elv_sim_now(f->w);
+    if (elv_sim_now(f->w) - f->dead_us > 5 * SECOND)
+        elv_sim_crash(f->w, f->server_node, (struct elv_sim_crash){.down_us = SECOND});
+}
+
+static void stepped(void *self, uint32_t node, const struct elv_event *ev,
+                    const struct elv_actions *did)
+{
+    struct fleet *f = self;
+    if (node != f->server_node) {
+        history_client(f->history, client_at(f, node)->number, did);
+        return;
+    }
+    history_server(f->history, ev, did);
+    check_bounds(f);
+    mind_the_disk(f);
+}
+
+static void set_keys(struct elv_job *job, const struct fleet_key *keys, uint32_t *line)
+{
+    char why[ELV_JOB_ERROR_MAX] = "";
+    for (; keys->section != NULL; keys++)
+        if (elv_job_set(job, keys->section, keys->key, keys->value, ++*line, why) != ELV_OK) {
+            fprintf(stderr, "[%s] %s = %s: %s\n", keys->section, keys->key, keys->value, why);
+            abort();
+        }
+}
+
+static void make_job(struct fleet *f)
+{
+    char why[ELV_JOB_ERROR_MAX] = "";
+    uint32_t line = 0;
+    elv_job_init(&f->job);
+    set_keys(&f->job, every_job, &line);
+    set_keys(&f->job, f->cfg.keys, &line);
+    if (elv_job_check(&f->job, why, &line) != ELV_OK) {
+        fprintf(stderr, "job: %s\n", why);
+        abort();
+    }
+    f->model = f->job.model;
+}
+
+static void add_server(struct fleet *f)
+{
+    struct elv_sim_disk_cfg disk = f->cfg.disk;
+    disk.clock = elv_sim_clock(f->w);
+    disk.seed = f->cfg.seed;
+    f->disk = elv_sim_disk_new(&disk);
+    f->server_cfg = (struct elv_server_cfg){
+        .job = &f->job,
+        .run = {1, 2, 3},
+        .limits = {.clients_max = f->cfg.n_clients, .uploads_max = f->cfg.n_clients},
+        .disk = elv_sim_disk_view(f->disk),
+    };
+    f->server_node = elv_sim_add_server(
+        f->w,
+        &(struct elv_sim_node_cfg){.host = {.self = f, .start = start_server, .gone = server_gone},
+                                   .disk = f->disk,
+                                   .linger_us = ELV_NEVER,
+                                   .device = {.self = f, .cost = server_cost},
+                                   .slice = f->cfg.slice,
+                                   .odd_clock = f->cfg.odd_clocks,
+                                   .drift_ppm = f->cfg.odd_clocks ? 100 : 0});
+}
+
+static void add_client(struct fleet *f, uint32_t i)
+{
+    struct fleet_client *c = &f->clients[i];
+    struct elv_rng r = elv_rng_of((struct elv_rng_key){
+        .seed = f->cfg.seed, .client = i, .round = 77, .purpose = ELV_RNG_TEST});
+    c->fleet = f;
+    c->number = f->cfg.numbers != NULL ? f->cfg.numbers[i] : i + 1;
+    c->train = (struct elv_feed){.self = c, .count = count, .shape = shape, .get = get};
+    c->test = (struct elv_feed){.self = c, .count = count_test, .shape = shape, .get = get_test};
+    c->node = elv_sim_add_client(
+        f->w, &(struct elv_sim_node_cfg){
+                  .host = {.self = f, .start = start_client, .gone = client_gone},
+                  .start_us = elv_sim_between(&r, 0, f->cfg.join_spread_us),
+                  .device = {.self = f, .cost = client_cost},
+                  .slice = f->cfg.slice,
+                  .odd_clock = f->cfg.odd_clocks,
+                  .drift_ppm = f->cfg.odd_clocks ? (int32_t)elv_rng_below(&r, 400) - 200 : 0,
+                  .server = f->server_node,
+                  .number = c->number,
+                  .link = f->cfg.link});
+}
+
+struct fleet *fleet_new(const struct fleet_cfg *cfg)
+{
+    ELV_ASSERT(cfg->n_clients > 0 && cfg->n_clients <= FLEET_CLIENTS_MAX);
+    struct fleet *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        abort();
+    f->cfg = *cfg;
+    f->dead_us = ELV_NEVER;
+    make_job(f);
+    const struct elv_sim_watch watch = {
+        .self = f, .stepped = stepped, .line_self = cfg->line_ctx, .line = cfg->line};
+    f->w = elv_sim_new(&(struct elv_sim_cfg){.seed = cfg->seed, .watch = watch});
+    add_server(f);
+    for (uint32_t i = 0; i < cfg->n_clients; i++)
+        add_client(f, i);
+    struct history_cfg books = {
+        .job = &f->job, .disk = elv_sim_disk_view(f->disk), .n_clients = cfg->n_clients};
+    char why[ELV_JOB_ERROR_MAX] = "";
+    const enum elv_err err = elv_scales_of(&f->job, cfg->n_clients, &books.scales, why);
+    ELV_ASSERT(err == ELV_OK);
+    f->history = history_new(&books);
+    return f;
+}
+
+void fleet_free(struct fleet *f)
+{
+    elv_sim_free(f->w);
+    elv_sim_disk_free(f->disk);
+    history_free(f->history);
+    free(f);
+}
+
+static bool all_ended(const struct fleet *f)
+{
+    if (!f->over)
+        return false;
+    for (uint32_t i = 0; i < f->cfg.n_clients; i++)
+        if (!f->clients[i].revoked && !elv_sim_ended(f->w, f->clients[i].node, NULL))
+            return false;
+    return true;
+}
+
+bool fleet_run(struct fleet *f, elv_time_us limit)
+{
+    while (!all_ended(f)) { /* ends: virtual time passes, at the latest to `limit` */
+        if (fleet_wrong(f) != NULL || elv_sim_now(f->w) >= limit)
+            return false;
+        elv_sim_run(f->w, elv_sim_now(f->w) + SECOND);
+    }
+    return true;
+}
+
+const char *fleet_wrong(const struct fleet *f)
+{
+    if (f->wrong[0] != '\0')
+        return f->wrong;
+    if (elv_sim_broken(f->w) != NULL)
+        return elv_sim_broken(f->w);
+    return history_wrong(f->history);
+}

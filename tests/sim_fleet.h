@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/sim_fleet.h - one server and its clients in the simulated world: the production nodes, the
+ * real trainer, toy data that each client makes from its number. */
+#ifndef ELV_TESTS_SIM_FLEET_H
+#define ELV_TESTS_SIM_FLEET_H
+
+#include "client/builtin.h"
+#include "client/client.h"
+#include "ports/sim/world.h"
+#include "server/server.h"
+#include "tests/sim_history.h"
+
+struct fleet_key { /* one line of a job file */
+    const char *section, *key, *value;
+};
+
+struct fleet_cfg {
+    uint64_t seed;
+    uint32_t n_clients;
+    const struct fleet_key *keys; /* on top of those every fleet has; ends with section NULL */
+    struct elv_sim_link link;
+    struct elv_sim_disk_cfg disk; /* clock, seed and number are filled in */
+    uint32_t slice;               /* see struct elv_sim_node_cfg */
+    elv_time_us step_us;          /* a training step on the fastest device */
+    uint32_t slow;                /* the slowest device takes so many times longer; 0: all alike */
+    bool odd_clocks;
+    bool observe;               /* every second client is told of its tickets */
+    elv_time_us join_spread_us; /* clients start within this */
+    const uint32_t *numbers;    /* client number by place, to start them in another order */
+    void (*line)(void *ctx, const char *text); /* trace; NULL: none */
+    void *line_ctx;
+};
+
+struct fleet;
+
+struct fleet_client {
+    struct fleet *fleet;
+    uint32_t node, number, starts;
+    bool revoked; /* need not end */
+    struct elv_feed train, test;
+    struct elv_builtin trainer;
+    struct elv_client client; /* meaningful while it is up */
+    void *mem;
+};
+
+#define FLEET_CLIENTS_MAX 64u
+#define FLEET_WRONG_MAX 240u
+
+struct fleet_sums {
+    uint64_t abandoned, late, log_losses, declined, failed;
+};
+
+struct fleet {
+    struct fleet_cfg cfg;
+    struct elv_job job;
+    struct elv_model model;
+    struct elv_sim *w;
+    uint32_t server_node;
+    struct elv_server *server; /* NULL while it is down */
+    struct elv_server_cfg server_cfg;
+    void *mem;
+    struct elv_sim_disk *disk;
+    struct history *history;
+    struct fleet_client clients[FLEET_CLIENTS_MAX];
+    char wrong[FLEET_WRONG_MAX]; /* empty: nothing */
+
+    struct fleet_sums sums; /* of the lives before this one */
+    bool over;
+    elv_time_us over_us, dead_us;
+};
+
+/* Stops the program when the job cannot be: that is a mistake in the test. */
+struct fleet *fleet_new(const struct fleet_cfg *cfg);
+void fleet_free(struct fleet *f);
+
+/* Runs until the job is over and every client has ended, or until `limit`, or until something is
+ * wrong. True: over. */
+bool fleet_run(struct fleet *f, elv_time_us limit);
+
+/* Of all lives of the server together. */
+struct fleet_sums fleet_sums(const struct fleet *f);
+
+/* NULL, or what is wrong: with the world, the books, or the server's bounds. */
+const char *fleet_wrong(const struct fleet *f);
+
+#endif

@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/sim_history.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/codec.h"
+#include "common/sha256.h"
+#include "server/ledger.h"
+
+enum { ATTEMPTS = 6, WRONG_MAX = 240 };
+
+/* What a client sent, decoded; a restarted attempt has another nonce. */
+struct attempt {
+    uint32_t assignment;
+    uint64_t nonce;
+    float *v; /* [n_params] */
+};
+
+struct decision {
+    struct elv_rec_decision rec;
+    uint64_t step; /* that stored it */
+    bool acknowledged;
+};
+
+struct offer { /* a ticket to train */
+    uint32_t assignment, version;
+};
+
+struct client {
+    struct attempt attempts[ATTEMPTS];
+    uint32_t next_attempt;
+    struct decision *decisions; /* in order; assignments rise */
+    uint32_t n, cap;
+    struct decision ghost; /* the last one that the disk refused; it may have kept it */
+    struct offer *offers;
+    uint32_t n_offers, offers_cap;
+};
+
+struct version {
+    struct elv_rec_version rec;
+    uint64_t step;
+    float *w; /* the master model: f32 [n_params] */
+};
+
+struct asked { /* a request that is owed a reply */
+    uint32_t id, peer, assignment;
+    enum elv_op op;
+};
+
+struct stored {
+    uint32_t id;
+    uint64_t step;
+};
+
+struct history {
+    struct history_cfg cfg;
+    uint32_t n_params;
+    char wrong[WRONG_MAX];
+    uint64_t step;
+    struct client *clients; /* [n_clients + 1] */
+    struct version *versions;
+    uint32_t n_versions, versions_cap; /* version i at place i */
+    struct version ghost;              /* as for decisions; w NULL: none */
+    struct asked *asked;
+    uint32_t n_asked, asked_cap;
+    struct stored *stored;
+    uint32_t n_stored, stored_cap;
+    struct history_sums sums;
+};
+
+static void wrong(struct history *h, const char *format, ...)
+{
+    if (h->wrong[0] != '\0')
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(h->wrong, sizeof h->wrong, format, args);
+    va_end(args);
+}
+
+static void *more(void *at, uint32_t n, uint32_t *cap, size_t size)
+{
+    if (n < *cap)
+        return at;
+    *cap = *cap == 0 ? 16 : 2 * *cap;
+    void *p = realloc(at, *cap * size);
+    if (p == NULL)
+        abort();
+    return p;
+}
+
+static void *zeroed(size_t n, size_t size)
+{
+    void *p = calloc(n, size);
+    if (p == NULL)
+        abort();
+    return p;
+}
+
+struct history *history_new(const struct history_cfg *cfg)
+{
+    struct history *h = zeroed(1, sizeof *h);
+    h->cfg = *cfg;
+    h->n_params = cfg->job->model.n_shared;
+    h->clients = zeroed(cfg->n_clients + 1, sizeof *h->clients);
+    return h;
+}
+
+void history_free(struct history *h)
+{
+    for (uint32_t i = 0; i <= h->cfg.n_clients; i++) {
+        for (uint32_t k = 0; k < ATTEMPTS; k++)
+            free(h->clients[i].attempts[k].v);
+        free(h->clients[i].decisions);
+        free(h->clients[i].offers);
+    }
+    for (uint32_t i = 0; i < h->n_versions; i++)
+        free(h->versions[i].w);
+    free(h->ghost.w);
+    free(h->clients);
+    free(h->versions);
+    free(h->asked);
+    free(h->stored);
+    free(h);
+}
+
+const char *history_wrong(const struct history *h) { return h->wrong[0] == '\0' ? NULL : h->wrong; }
+struct history_sums history_sums(const struct history *h) { return h->sums; }
+
+static struct client *client_of(struct history *h, uint64_t number)
+{
+    if (number == 0 || number > h->cfg.n_clients) {
+        wrong(h, "client number %" PRIu64 " does not exist", number);
+        number = 0;
+    }
+    return &h->clients[number];
+}
+
+static struct attempt *attempt_of(struct client *c, uint32_t assignment, uint64_t nonce)
+{
+    for (uint32_t i = 0; i < ATTEMPTS; i++)
+        if (c->attempts[i].assignment == assignment && c->attempts[i].nonce == nonce)
+            return &c->attempts[i];
+    return NULL;
+}
+
+static uint64_t nonce_of(const uint8_t tag[ELV_CHUNK_TAG_LEN])
+{
+    uint64_t nonce = 0;
+    for (unsigned i = 0; i < ELV_CHUNK_TAG_LEN; i++)
+        nonce |= (uint64_t)tag[i] << (8 * i);
+    return nonce;
+}
+
+static void note_chunk(struct history *h, struct client *c, const struct elv_request *r)
+{
+    struct elv_chunk chunk;
+    if (elv_chunk_decode(r->body, &chunk) != ELV_OK || chunk.first >= h->n_params ||
+        chunk.count > h->n_params - chunk.first) {
+        wrong(h, "a client sent a chunk that is none");
+        return;
+    }
+    const uint64_t nonce = nonce_of(chunk.tag);
+    struct attempt *a = attempt_of(c, r->assignment, nonce);
+    if (a == NULL) {
+        a = &c->attempts[c->next_attempt++ % ATTEMPTS];
+        if (a->v == NULL)
+            a->v = zeroed(h->n_params, sizeof *a->v);
+        a->assignment = r->assignment;
+        a->nonce = nonce;
+    }
+    const struct elv_codec *codec = elv_codec_by_id(chunk.codec);
+    if (codec == NULL || codec->decode(chunk.payload, chunk.count, a->v + chunk.first) != ELV_OK)
+        wrong(h, "a client sent a chunk that does not decode");
+}
+
+void history_client(struct history *h, uint32_t number, const struct elv_actions *did)
+{
+    for (uint32_t i = 0; i < did->n; i++)
+        if (did->at[i].kind == ELV_DO_SEND && did->at[i].request.op == ELV_OP_UPDATE_CHUNK)
+            note_chunk(h, client_of(h, number), &did->at[i].request);
+}
+
+struct disk_decision {
+    uint32_t client;
+    bool found;
+    struct elv_rec_decision rec;
+};
+
+static enum elv_err pick_decision(void *ctx, uint64_t number, struct elv_bytes value)
+{
+    struct disk_decision *d = ctx;
+    struct elv_eval_sums eval;
+    if (number != d->client)
+        return ELV_OK;
+    d->found = true;
+    return elv_rec_decision_decode(value, &d->rec, &eval);
+}
+
+static bool on_disk(struct history *h, uint32_t client, struct elv_rec_decision *rec)
+{
+    struct disk_decision d = {.client = client};
+    enum elv_err err = ELV_ERR_IO;
+    for (uint32_t try = 0; try < 100 && err == ELV_ERR_IO;
+         try++) /* the disk may be having a bad spell */
+        err = h->cfg.disk.scan(h->cfg.disk.self, ELV_TABLE_DECISION, &d, pick_decision);
+    if (err != ELV_OK)
+        wrong(h, "decision of client %" PRIu32 ": %s", client, elv_err_text(err));
+    *rec = d.rec;
+    return d.found;
+}
+
+static bool same_decision(const struct elv_rec_decision *a, const struct elv_rec_decision *b)
+{
+    return a->assignment == b->assignment && a->seq == b->seq && a->decision == b->decision &&
+           a->reason == b->reason && a->weight == b->weight && a->nonce == b->nonce;
+}
+
+static struct decision *decision_of(struct client *c, uint32_t assignment)
+{
+    for (uint32_t i = c->n; i > 0; i--)
+        if (c->decisions[i - 1].rec.assignment == assignment)
+            return &c->decisions[i - 1];
+    return NULL;
+}
+
+static void note_request(struct history *h, const struct elv_event *ev)
+{
+    if (ev->request.op != ELV_OP_COMMIT && ev->request.op != ELV_OP_TICKET)
+        return;
+    h->asked = more(h->asked, h->n_asked, &h->asked_cap, sizeof *h->asked);
+    h->asked[h->n_asked++] = (struct asked){
+        .id = ev->id, .peer = ev->peer, .assignment = ev->request.assignment, .op = ev->request.op};
+}
+
+static void check_accepted(struct history *h, const struct asked *q)
+{
+    struct client *c = client_of(h, q->peer);
+    struct decision *d = decision_of(c, q->assignment);
+    if (d == NULL || d->rec.decision != ELV_ACCEPTED) {
+        wrong(h, "I2: client %" PRIu32 " assignment %" PRIu32 " is said accepted, but not recorded",
+              q->peer, q->assignment);
+        return;
+    }
+    struct elv_rec_decision rec;
+    if (!d->acknowledged && (!on_disk(h, q->peer, &rec) || !same_decision(&rec, &d->rec)))
+        wrong(h, "I2: client %" PRIu32 " assignment %" PRIu32 " is acknowledged, but not durable",
+              q->peer, q->assignment);
+    d->acknowledged = true;
+}
+
+static void check_refused(struct history *h, const struct asked *q, enum elv_reason reason)
+{
+    const struct decision *d = decision_of(client_of(h, q->peer), q->assignment);
+    if (d != NULL && d->acknowledged && d->rec.decision == ELV_ACCEPTED)
+        wrong(h, "I2: client %" PRIu32 " assignment %" PRIu32 " was accepted, now refused: %s",
+              q->peer, q->assignment, elv_reason_text(reason));
+}
+
+static void check_commit(struct history *h, const struct asked *q, const struct elv_response *r)
+{
+    struct elv_verdict v;
+    if (!elv_code_is_success(r->code) || elv_verdict_decode(r->body, &v) != ELV_OK)
+        return;
+    if (v.decision == ELV_ACCEPTED)
+        check_accepted(h, q);
+    else if (v.decision == ELV_REFUSED)
+        check_refused(h, q, v.reason);
+}
+
+static void check_ticket(struct history *h, const struct asked *q, const struct elv_response *r)
+{
+    struct elv_ticket t;
+    struct client *c = client_of(h, q->peer);
+    if (!elv_code_is_success(r->code) || elv_ticket_decode(r->body, &t) != ELV_OK ||
+        t.what != ELV_WHAT_TRAIN)
+        return;
+    for (uint32_t i = 0; i < c->n_offers; i++)
+        if (c->offers[i].assignment == t.assignment) {
+            if (c->offers[i].version != t.version)
+                wrong(h, "I7: assignment %" PRIu32 " of client %" PRIu32 " names two versions",
+                      t.assignment, q->peer);
+            return;
+        }
+    c->offers = more(c->offers, c->n_offers, &c->offers_cap, sizeof *c->offers);
+    c->offers[c->n_offers++] = (struct offer){.assignment = t.assignment, .version = t.version};
+}
+
+static void check_reply(struct history *h, const struct elv_action *a)
+{
+    for (uint32_t i = 0; i < h->n_asked; i++) {
+        const struct asked q = h->asked[i];
+        if (q.id != a->id)
+            continue;
+        h->asked[i] = h->asked[--h->n_asked];
+        if (q.op == ELV_OP_COMMIT)
+            check_commit(h, &q, &a->response);
+        else
+            check_ticket(h, &q, &a->response);
+        return;
+    }
+}
+
+static void note_decision(struct history *h, const struct elv_store_op *s)
+{
+    struct elv_rec_decision rec;
+    struct elv_eval_sums eval;
+    struct client *c = client_of(h, s->number);
+    if (elv_rec_decision_decode(s->bytes, &rec, &eval) != ELV_OK) {
+        wrong(h, "a decision that cannot be read");
+        return;
+    }
+    const struct decision *before = decision_of(c, rec.assignment);
+    if (before != NULL) {
+        if (!same_decision(&before->rec, &rec))
+            wrong(h, "I1: assignment %" PRIu32 " of client %" PRIu64 " is decided twice",
+                  rec.assignment, s->number);
+        return;
+    }
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->decisions[i].rec.seq == rec.seq && c->decisions[i].rec.weight > 0 && rec.weight > 0)
+            wrong(h, "I1: client %" PRIu64 " counts twice in round %" PRIu32, s->number, rec.seq);
+    c->decisions = more(c->decisions, c->n, &c->cap, sizeof *c->decisions);
+    c->decisions[c->n++] = (struct decision){.rec = rec, .step = h->step};
+    if (rec.decision == ELV_ACCEPTED)
+        h->sums.accepted++;
+    else
+        h->sums.refused++;
+}
+
+static bool counts(const struct decision *d, uint32_t seq)
+{
+    return d->rec.seq == seq && d->rec.decision == ELV_ACCEPTED && d->rec.weight > 0;
+}
+
+static void check_base(struct history *h, uint32_t number, uint32_t assignment, uint32_t version)
+{
+    const struct client *c = &h->clients[number];
+    for (uint32_t i = 0; i < c->n_offers; i++)
+        if (c->offers[i].assignment == assignment) {
+            if (c->offers[i].version != version)
+                wrong(h, "I7: client %" PRIu32 " trained from %" PRIu32 ", is mixed into %" PRIu32,
+                      number, c->offers[i].version, version);
+            return;
+        }
+    wrong(h, "client %" PRIu32 " contributes to assignment %" PRIu32 " without a ticket", number,
+          assignment);
+}
+
+static void add_update(struct history *h, uint32_t number, const struct elv_rec_decision *rec,
+                       int64_t *sum)
+{
+    const struct attempt *a = attempt_of(&h->clients[number], rec->assignment, rec->nonce);
+    if (a == NULL) {
+        wrong(h, "client %" PRIu32 " never sent what was accepted for assignment %" PRIu32, number,
+              rec->assignment);
+        return;
+    }
+    for (uint32_t i = 0; i < h->n_params; i++)
+        sum[i] += rec->weight * (int64_t)rint(ldexp((double)a->v[i], h->cfg.scales.value_bits));
+}
+
+/* The model that `rec`, made from the version before, must have: f32 [n_params]. */
+static float *expected_model(struct history *h, const struct elv_rec_version *rec)
+{
+    const struct version *last = &h->versions[h->n_versions - 1];
+    int64_t *sum = zeroed(h->n_params, sizeof *sum);
+    uint64_t weights = 0;
+    uint32_t n = 0;
+    for (uint32_t number = 1; number <= h->cfg.n_clients; number++)
+        for (uint32_t i = 0; i < h->clients[number].n; i++) {
+            const struct decision *d = &h->clients[number].decisions[i];
+            if (!counts(d, rec->seq))
+                continue;
+            n++;
+            weights += d->rec.weight;
+            check_base(h, number, d->rec.assignment, h->n_versions - 1);
+            add_update(h, number, &d->rec, sum);
+        }
+    if (n != rec->n_used || weights != rec->weight_sum)
+        wrong(h,
+              "I4: round %" PRIu32 " has %" PRIu32 " contributors of weight %" PRIu64
+              ", version %" PRIu32 " says %" PRIu32 " of weight %" PRIu64,
+              rec->seq, n, weights, h->n_versions, rec->n_used, rec->weight_sum);
+    const double gain = ldexp(1.0 / (double)weights, -h->cfg.scales.value_bits);
+    float *w = zeroed(h->n_params, sizeof *w);
+    for (uint32_t i = 0; i < h->n_params; i++)
+        w[i] = last->w[i] + (float)((double)sum[i] * gain);
+    free(sum);
+    return w;
+}
+
+static void digest(const float *v, uint32_t n, uint8_t out[32])
+{
+    struct elv_sha256 sha;
+    elv_sha256_init(&sha);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &v[i], sizeof bits);
+        const uint8_t le[4] = {(uint8_t)bits, (uint8_t)(bits >> 8), (uint8_t)(bits >> 16),
+                               (uint8_t)(bits >> 24)};
+        elv_sha256_update(&sha, le, sizeof le);
+    }
+    elv_sha256_final(&sha, out);
+}
+
+static void add_version(struct history *h, const struct elv_rec_version *rec, float *w)
+{
+    h->versions = more(h->versions, h->n_versions, &h->versions_cap, sizeof *h->versions);
+    h->versions[h->n_versions++] = (struct version){.rec = *rec, .step = h->step, .w = w};
+}
+
+/* The master model is in a file of its own only where it differs from the published one. */
+static const struct elv_store_op *file_of(const struct elv_actions *did, enum elv_file kind,
+                                          uint32_t version)
+{
+    for (uint32_t i = 0; i < did->n; i++) {
+        const struct elv_action *a = &did->at[i];
+        if (a->kind == ELV_DO_STORE && a->store.kind == ELV_STORE_FILE &&
+            a->store.table == (uint32_t)kind && a->store.number == version)
+            return &a->store;
+    }
+    return NULL;
+}
+
+static float *model_in(struct history *h, const struct elv_store_op *file)
+{
+    if (file == NULL || file->bytes.len != 4u * (size_t)h->n_params) {
+        wrong(h, "version %" PRIu32 " comes without its model", h->n_versions);
+        return NULL;
+    }
+    float *w = zeroed(h->n_params, sizeof *w);
+    memcpy(w, file->bytes.at, file->bytes.len); /* files are little-endian, and so are we */
+    return w;
+}
+
+static void check_model(struct history *h, const struct elv_rec_version *rec,
+                        const struct elv_actions *did, const float *w)
+{
+    uint8_t want[32];
+    const enum elv_file kind = rec->master ? ELV_FILE_MASTER : ELV_FILE_MODEL;
+    float *stored = model_in(h, file_of(did, kind, h->n_versions));
+    if (stored != NULL && memcmp(stored, w, 4u * (size_t)h->n_params) != 0)
+        wrong(h, "I4: model %" PRIu32 " is not the mean of its contributors", h->n_versions);
+    free(stored);
+    digest(w, h->n_params, want);
+    if (!rec->master && memcmp(want, rec->model, sizeof want) != 0)
+        wrong(h, "I4: digest of model %" PRIu32 " is not that of the mean", h->n_versions);
+}
+
+static void note_version(struct history *h, const struct elv_store_op *s,
+                         const struct elv_actions *did)
+{
+    struct elv_rec_version rec;
+    if (elv_rec_version_decode(s->bytes, &rec) != ELV_OK) {
+        wrong(h, "a version that cannot be read");
+        return;
+    }
+    if (s->number < h->n_versions) { /* its evaluation came in */
+        if (memcmp(rec.model, h->versions[s->number].rec.model, sizeof rec.model) != 0)
+            wrong(h, "I3: version %" PRIu64 " changes its model", s->number);
+        return;
+    }
+    if (s->number != h->n_versions) {
+        wrong(h, "I3: version %" PRIu64 " follows %" PRIu32, s->number, h->n_versions - 1);
+        return;
+    }
+    float *w = NULL;
+    if (s->number == 0) {
+        w = model_in(h, file_of(did, ELV_FILE_MODEL, 0));
+    } else {
+        w = expected_model(h, &rec);
+        check_model(h, &rec, did, w);
+        h->sums.versions++;
+    }
+    if (w != NULL)
+        add_version(h, &rec, w);
+}
+
+static void note_store(struct history *h, const struct elv_action *a, const struct elv_actions *did)
+{
+    if (a->id != 0) {
+        h->stored = more(h->stored, h->n_stored, &h->stored_cap, sizeof *h->stored);
+        h->stored[h->n_stored++] = (struct stored){.id = a->id, .step = h->step};
+    }
+    if (a->store.kind != ELV_STORE_PUT)
+        return;
+    if (a->store.table == ELV_TABLE_DECISION)
+        note_decision(h, &a->store);
+    else if (a->store.table == ELV_TABLE_VERSION)
+        note_version(h, &a->store, did);
+}
+
+static void take_back_decisions(struct history *h, struct client *c, uint64_t step)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct decision *d = &c->decisions[i];
+        if (d->step != step) {
+            c->decisions[kept++] = *d;
+            continue;
+        }
+        if (d->acknowledged)
+            wrong(h, "I2: an acknowledged decision was never stored");
+        *(d->rec.decision == ELV_ACCEPTED ? &h->sums.accepted : &h->sums.refused) -= 1;
+        c->ghost = *d;
+    }
+    c->n = kept;
+}
+
+static void drop_last_version(struct history *h)
+{
+    h->sums.versions -= h->n_versions > 1;
+    free(h->versions[--h->n_versions].w);
+}
+
+/* The disk refused what `step` wanted. */
+static void take_back(struct history *h, uint64_t step)
+{
+    for (uint32_t i = 1; i <= h->cfg.n_clients; i++)
+        take_back_decisions(h, &h->clients[i], step);
+    if (h->n_versions == 0 || h->versions[h->n_versions - 1].step != step)
+        return;
+    free(h->ghost.w);
+    h->ghost = h->versions[h->n_versions - 1];
+    h->versions[h->n_versions - 1].w = NULL;
+    drop_last_version(h);
+}
+
+static void note_stored(struct history *h, const struct elv_event *ev)
+{
+    for (uint32_t i = 0; i < h->n_stored; i++) {
+        const struct stored s = h->stored[i];
+        if (s.id != ev->id)
+            continue;
+        h->stored[i] = h->stored[--h->n_stored];
+        if (ev->err != ELV_OK)
+            take_back(h, s.step);
+        return;
+    }
+}
+
+void history_server(struct history *h, const struct elv_event *ev, const struct elv_actions *did)
+{
+    h->step++;
+    if (ev->kind == ELV_EV_REQUEST)
+        note_request(h, ev);
+    else if (ev->kind == ELV_EV_STORED)
+        note_stored(h, ev);
+    for (uint32_t i = 0; i < did->n; i++)
+        if (did->at[i].kind == ELV_DO_STORE)
+            note_store(h, &did->at[i], did);
+    for (uint32_t i = 0; i < did->n; i++)
+        if (did->at[i].kind == ELV_DO_REPLY)
+            check_reply(h, &did->at[i]);
+}
+
+static void restart_client(struct history *h, uint32_t number)
+{
+    struct client *c = &h->clients[number];
+    struct elv_rec_decision rec;
+    const bool found = on_disk(h, number, &rec);
+    if (found && decision_of(c, rec.assignment) == NULL && same_decision(&rec, &c->ghost.rec)) {
+        c->decisions = more(c->decisions, c->n, &c->cap, sizeof *c->decisions);
+        c->decisions[c->n++] = c->ghost;
+        h->sums.accepted += rec.decision == ELV_ACCEPTED;
+        h->sums.refused += rec.decision != ELV_ACCEPTED;
+    }
+    while (c->n > 0 && !(found && same_decision(&c->decisions[c->n - 1].rec, &rec))) {
+        const struct decision *d = &c->decisions[--c->n];
+        if (d->acknowledged)
+            wrong(h, "I2: the decision about assignment %" PRIu32 " of client %" PRIu32 " is lost",
+                  d->rec.assignment, number);
+        *(d->rec.decision == ELV_ACCEPTED ? &h->sums.accepted : &h->sums.refused) -= 1;
+    }
+    if (found && c->n == 0)
+        wrong(h, "the disk knows a decision about client %" PRIu32 " that nobody made", number);
+}
+
+static enum elv_err pick_last_version(void *ctx, uint64_t number, struct elv_bytes value)
+{
+    (void)value;
+    *(int64_t *)ctx = (int64_t)number;
+    return ELV_OK;
+}
+
+void history_restart(struct history *h)
+{
+    int64_t last = -1;
+    h->n_asked = h->n_stored = 0;
+    for (uint32_t i = 1; i <= h->cfg.n_clients; i++)
+        restart_client(h, i);
+    enum elv_err err = ELV_ERR_IO;
+    for (uint32_t try = 0; try < 100 && err == ELV_ERR_IO; try++)
+        err = h->cfg.disk.scan(h->cfg.disk.self, ELV_TABLE_VERSION, &last, pick_last_version);
+    if (last == (int64_t)h->n_versions && h->ghost.w != NULL) {
+        h->sums.versions += last > 0;
+        add_version(h, &h->ghost.rec, h->ghost.w);
+        h->ghost.w = NULL;
+    }
+    if (last >= (int64_t)h->n_versions)
+        wrong(h, "I3: the disk has version %" PRId64 " that nobody made", last);
+    while ((int64_t)h->n_versions > last + 1)
+        drop_last_version(h);
+}

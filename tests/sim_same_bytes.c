@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/sim_same_bytes.c - the model does not depend on how it came about.
+ *
+ *     sim_same_bytes FIRST COUNT
+ *
+ * Under policy bsp, with a deadline so long that nothing can change who contributes, the final
+ * model is the same bytes: for any order of arrival, whether server and clients died or not, with
+ * their machines or without. Each seed is one disturbed run, compared with the undisturbed one. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/rng.h"
+#include "ports/sim/faults.h"
+#include "tests/sim_fleet.h"
+
+#define SECOND ((elv_time_us)1000000)
+
+enum { CLIENTS = 8, TROUBLE_S = 240, LIMIT_S = 4000 };
+
+static const struct fleet_key keys[] = {
+    {"sync", "policy", "bsp"}, {"sync", "deadline", "100000s"},
+    {"sync", "quorum", "8"},   {"select", "min_clients", "8"},
+    {"transfer", "up", "q8"},  {"transfer", "down", "q8"},
+    {"job", "rounds", "6"},    {NULL, NULL, NULL},
+};
+
+struct disturbance {
+    uint64_t seed;
+    bool links, server, clients;
+};
+
+static struct fleet *make_fleet(const struct disturbance *d, uint32_t numbers[CLIENTS])
+{
+    for (uint32_t i = 0; i < CLIENTS; i++)
+        numbers[i] = i + 1;
+    struct elv_rng r = elv_rng_of((struct elv_rng_key){.seed = d->seed, .purpose = ELV_RNG_TEST});
+    if (d->links)
+        elv_rng_shuffle(&r, numbers, CLIENTS);
+    struct fleet_cfg cfg = {
+        .seed = d->seed,
+        .n_clients = CLIENTS,
+        .keys = keys,
+        .link.delay = {.min_us = 20000},
+        .disk.sync = {.min_us = 2000},
+        .slice = 4,
+        .step_us = 30000,
+        .numbers = numbers,
+    };
+    if (d->links) {
+        cfg.link.delay.spread_us = 200000;
+        cfg.link.loss_ppm = cfg.link.duplicate_ppm = 100000;
+        cfg.disk.torn = true;
+        cfg.slow = 4;
+        cfg.join_spread_us = 20 * SECOND;
+    }
+    return fleet_new(&cfg);
+}
+
+static void crash_at_random(struct elv_sim_faults *t, uint32_t node, elv_time_us mean)
+{
+    elv_sim_faults_crash(
+        t, node,
+        (struct elv_sim_crashes){.every = {.shape = ELV_SIM_EXPONENTIAL, .spread_us = mean},
+                                 .down = {.min_us = SECOND / 10, .spread_us = SECOND},
+                                 .power_ppm = ELV_SIM_PPM / 2,
+                                 .actions_max = 12});
+}
+
+static bool run(const struct disturbance *d, uint8_t model[32], uint64_t *crashes)
+{
+    uint32_t numbers[CLIENTS];
+    struct fleet *f = make_fleet(d, numbers);
+    struct elv_sim_faults *t = elv_sim_faults_new(f->w, d->seed, TROUBLE_S * SECOND);
+    if (d->server)
+        crash_at_random(t, f->server_node, 8 * SECOND);
+    for (uint32_t i = 0; d->clients && i < CLIENTS; i++)
+        crash_at_random(t, f->clients[i].node, 40 * SECOND);
+    const bool over = fleet_run(f, LIMIT_S * SECOND);
+    const bool fine = over && fleet_wrong(f) == NULL && f->server != NULL;
+    if (!fine)
+        printf("seed %" PRIu64 ": %s\n", d->seed,
+               fleet_wrong(f) != NULL ? fleet_wrong(f) : "the run does not end");
+    else
+        memcpy(model, elv_server_stats(f->server)->model, 32);
+    *crashes += elv_sim_stats(f->w).crashes;
+    fleet_free(f);
+    elv_sim_faults_free(t);
+    return fine;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3) {
+        fprintf(stderr, "usage: %s FIRST COUNT\n", argv[0]);
+        return 2;
+    }
+    const uint64_t from = strtoull(argv[1], NULL, 10), n = strtoull(argv[2], NULL, 10);
+    uint8_t want[32] = {0}, got[32] = {0};
+    uint64_t crashes = 0, failed = 0;
+    if (!run(&(struct disturbance){.seed = 1}, want, &crashes))
+        return 1;
+    for (uint64_t seed = from; seed - from < n; seed++) {
+        const struct disturbance d = {
+            .seed = seed, .links = true, .server = seed % 3 != 0, .clients = seed % 3 == 2};
+        const bool fine = run(&d, got, &crashes) && memcmp(want, got, sizeof want) == 0;
+        failed += !fine;
+        if (!fine)
+            printf("seed %" PRIu64 ": another model; replay: %s %" PRIu64 " 1\n", seed, argv[0],
+                   seed);
+    }
+    printf("%" PRIu64 " disturbed runs with %" PRIu64 " crashes, %" PRIu64 " failed\n", n, crashes,
+           failed);
+    return failed == 0 ? 0 : 1;
+}
