@@ -5,7 +5,7 @@
  * Blocks change no result: sums go on where they stopped, in the same order. */
 #include <string.h>
 
-#include "kernels/gemm_simd.h"
+#include "kernels/gemm_internal.h"
 
 enum { BLOCK = 16384 }; /* floats of a patch matrix, unless one output row needs more */
 

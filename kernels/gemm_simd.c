@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/gemm_simd.h"
+#include "kernels/gemm_internal.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* Dense layers, convolutions and descent, as matrix products and plain loops. */
 #include <string.h>
 
-#include "kernels/gemm_simd.h"
+#include "kernels/gemm_internal.h"
 
 static size_t up16(size_t n) { return (n + 15) / 16 * 16; }
 

@@ -2,6 +2,8 @@
 /* Differences, norms, quantisation and the server's sums: the bits of the reference, faster.
  *
  * Compiled without contraction. Loops are plain; the compiler makes the vectors. */
+#include <stdbool.h>
+
 #include "kernels/simd_internal.h"
 
 /* A float at any address. These machines are little-endian, as the views are. */
@@ -77,18 +79,53 @@ void ELV_SIMD(apply)(float *out, const struct elv_view *views, size_t n_views)
     }
 }
 
+ELV_INLINE int64_t weighed(float value, float unit, int32_t weight)
+{
+    return (int64_t)(int32_t)__builtin_rintf(value * unit) * weight;
+}
+
 static void fold_f32(int64_t *restrict acc, const loose *restrict v, int32_t weight, float unit,
                      size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        acc[i] += (int64_t)(int32_t)__builtin_rintf(v[i] * unit) * weight;
+        acc[i] += weighed(v[i], unit, weight);
 }
 
 static void fold_q8(int64_t *restrict acc, const int8_t *restrict q, float scale, int32_t weight,
                     float unit, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        acc[i] += (int64_t)(int32_t)__builtin_rintf(scale * (float)q[i] * unit) * weight;
+        acc[i] += weighed(scale * (float)q[i], unit, weight);
+}
+
+/* Four at once: the sums are read and written once, and four streams come from memory together. */
+static void fold4_f32(int64_t *restrict acc, const struct elv_view *v, size_t at, float unit,
+                      size_t n)
+{
+    const loose *restrict v0 = (const loose *)v[0].values + at;
+    const loose *restrict v1 = (const loose *)v[1].values + at;
+    const loose *restrict v2 = (const loose *)v[2].values + at;
+    const loose *restrict v3 = (const loose *)v[3].values + at;
+    const int32_t w0 = (int32_t)v[0].weight, w1 = (int32_t)v[1].weight;
+    const int32_t w2 = (int32_t)v[2].weight, w3 = (int32_t)v[3].weight;
+    for (size_t i = 0; i < n; i++)
+        acc[i] += weighed(v0[i], unit, w0) + weighed(v1[i], unit, w1) + weighed(v2[i], unit, w2) +
+                  weighed(v3[i], unit, w3);
+}
+
+static void fold4_q8(int64_t *restrict acc, const struct elv_view *v, size_t at, float unit,
+                     size_t n)
+{
+    const int8_t *restrict q0 = (const int8_t *)v[0].values + at;
+    const int8_t *restrict q1 = (const int8_t *)v[1].values + at;
+    const int8_t *restrict q2 = (const int8_t *)v[2].values + at;
+    const int8_t *restrict q3 = (const int8_t *)v[3].values + at;
+    const float s0 = v[0].scale, s1 = v[1].scale, s2 = v[2].scale, s3 = v[3].scale;
+    const int32_t w0 = (int32_t)v[0].weight, w1 = (int32_t)v[1].weight;
+    const int32_t w2 = (int32_t)v[2].weight, w3 = (int32_t)v[3].weight;
+    for (size_t i = 0; i < n; i++)
+        acc[i] += weighed(s0 * (float)q0[i], unit, w0) + weighed(s1 * (float)q1[i], unit, w1) +
+                  weighed(s2 * (float)q2[i], unit, w2) + weighed(s3 * (float)q3[i], unit, w3);
 }
 
 static void fold_part(int64_t *acc, const struct elv_view *v, size_t at, size_t n, float unit)
@@ -97,6 +134,24 @@ static void fold_part(int64_t *acc, const struct elv_view *v, size_t at, size_t 
         fold_q8(acc, (const int8_t *)v->values + at, v->scale, (int32_t)v->weight, unit, n);
     else
         fold_f32(acc, (const loose *)v->values + at, (int32_t)v->weight, unit, n);
+}
+
+/* Views of the same coordinates [at, at + n) of their ranges. */
+static void fold_block(int64_t *acc, const struct elv_view *v, size_t n_views, size_t at, size_t n,
+                       float unit)
+{
+    for (size_t k = 0; k < n_views;) {
+        const enum elv_view_kind kind = v[k].kind;
+        const bool four = n_views - k >= 4 && v[k + 1].kind == kind && v[k + 2].kind == kind &&
+                          v[k + 3].kind == kind;
+        if (four && kind == ELV_VIEW_Q8)
+            fold4_q8(acc, v + k, at, unit, n);
+        else if (four)
+            fold4_f32(acc, v + k, at, unit, n);
+        else
+            fold_part(acc, v + k, at, n, unit);
+        k += four ? 4 : 1;
+    }
 }
 
 /* Updates of the same coordinates meet the sums while these are in the first cache. */
@@ -112,8 +167,7 @@ void ELV_SIMD(fold)(int64_t *acc, const struct elv_view *views, size_t n_views, 
             to++;
         for (uint32_t at = 0; at < n; at += BLOCK) {
             const size_t some = n - at < BLOCK ? n - at : BLOCK;
-            for (size_t k = from; k < to; k++)
-                fold_part(acc + first + at, &views[k], at, some, unit);
+            fold_block(acc + first + at, views + from, to - from, at, some, unit);
         }
     }
 }

@@ -5,11 +5,14 @@
 
 #include "common/assert.h"
 
+enum { STEPS_LEN_MIN = 1 << 20 }; /* small models can afford more than their own size */
+
 static void layout_steps(struct elv_broadcast *c, struct elv_arena *a)
 {
     c->step_chunks_max = c->down->chunks_max(c->n, &c->arg);
     c->step_cap = (size_t)c->step_chunks_max * (ELV_CHUNK_MAX + ELV_STEP_PREFIX);
-    const size_t fit = (size_t)c->n * sizeof(float) / c->step_cap;
+    const size_t model_len = (size_t)c->n * sizeof(float);
+    const size_t fit = (model_len > STEPS_LEN_MIN ? model_len : STEPS_LEN_MIN) / c->step_cap;
     c->n_steps = fit < 1 ? 1 : fit > ELV_STEPS_MAX ? ELV_STEPS_MAX : (uint32_t)fit;
     for (uint32_t i = 0; i < c->n_steps; i++) {
         c->steps[i].at = elv_arena_take(a, c->step_chunks_max, sizeof *c->steps[i].at);

@@ -315,8 +315,7 @@ static enum elv_err read_file(void *self, uint32_t table, uint64_t number, uint6
 
 struct elv_disk fake_disk_disk(struct fake_disk *d)
 {
-    return (struct elv_disk){
-        .self = d, .scan = scan, .read_log = read_log, .read_file = read_file};
+    return (struct elv_disk){.self = d, .scan = scan, .read_log = read_log, .read_file = read_file};
 }
 
 const struct fake_item *fake_disk_record(const struct fake_disk *d, uint32_t table, uint64_t number)

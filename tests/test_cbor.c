@@ -305,6 +305,35 @@ static void a_reader_wants_the_type_it_asks_for(void **state)
             assert_int_equal(r.err, fits ? ELV_OK : ELV_ERR_FORMAT);
         }
     }
+    uint8_t in[8];
+    struct elv_rd r = reader("193c00", in); /* an integer with the bits of 1.0 in 16 */
+    (void)elv_cbor_rd_float(&r);
+    assert_int_equal(r.err, ELV_ERR_FORMAT);
+}
+
+static void text_is_utf8_up_to_its_edges(void **state)
+{
+    (void)state;
+    static const char *const good[] = {
+        "60",       "617f",     "62c280",   "62dfbf",     "63e0a080",
+        "63ed9fbf", "63ee8080", "63efbfbf", "64f0908080", "64f48fbfbf",
+    };
+    static const char *const bad[] = {
+        "6180",       "62c1bf",     "63e09fbf",   "63eda080",
+        "64f08fbfbf", "64f4908080", "64f5808080", "62c241",
+    };
+    uint8_t in[8];
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        struct elv_rd r = reader(good[i], in);
+        const struct elv_bytes text = elv_cbor_rd_text(&r);
+        assert_int_equal(r.err, ELV_OK);
+        assert_int_equal(text.len, strlen(good[i]) / 2 - 1);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct elv_rd r = reader(bad[i], in);
+        assert_int_equal(elv_cbor_rd_text(&r).len, 0);
+        assert_int_equal(r.err, ELV_ERR_FORMAT);
+    }
 }
 
 static void depth_is_bounded(void **state)
@@ -370,6 +399,7 @@ int main(void)
         cmocka_unit_test(a_writer_without_room_says_how_much_it_needs),
         cmocka_unit_test(other_encodings_of_a_value_are_refused),
         cmocka_unit_test(a_reader_wants_the_type_it_asks_for),
+        cmocka_unit_test(text_is_utf8_up_to_its_edges),
         cmocka_unit_test(depth_is_bounded),
         cmocka_unit_test(skipping_ends_after_one_value),
         cmocka_unit_test(the_greatest_key_is_the_last),

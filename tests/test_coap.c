@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/test_coap.c - CoAP over DTLS on loopback sockets. */
 #define _GNU_SOURCE /* mallinfo2 */
+#include <arpa/inet.h>
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "coap_world.h"
+#include "ports/mbedtls/certify.h"
 
 static const char key_a[] = "0123456789abcdef";
 static const char key_b[] = "fedcba9876543210";
@@ -286,6 +291,30 @@ static void two_generations_of_an_identity_are_one_client(void **state)
     assert_int_equal(elv_coap_server_stats(w->server)->sessions, 0);
 }
 
+static void a_newer_generation_ends_the_sessions_of_the_older(void **state)
+{
+    struct world *w = *state;
+    world_add_key(w, "dev-1#2", key_b, 1);
+    w->key[2].replaces = "dev-1";
+    world_open_server(w, (struct elv_coap_server_cfg){0});
+    struct world_client *older = open_client(w, "dev-1", key_a);
+    struct world_client *other = open_client(w, "dev-2", key_b);
+    world_send(older, 1, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    world_send(other, 1, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    assert_true(world_answered(w, older, 1, PATIENCE_MS));
+    assert_true(world_answered(w, other, 1, PATIENCE_MS));
+    struct world_client *newer = open_client(w, "dev-1#2", key_b);
+    world_send(newer, 1, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    assert_true(world_answered(w, newer, 1, PATIENCE_MS));
+    world_pass(w, 50);
+    assert_int_equal(elv_coap_client_status(older->coap)->link, ELV_COAP_LINK_CLOSED);
+    assert_int_equal(elv_coap_client_status(newer->coap)->link, ELV_COAP_LINK_UP);
+    assert_int_equal(elv_coap_client_status(other->coap)->link, ELV_COAP_LINK_UP);
+    world_send(older, 2, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    world_act(older, ELV_DO_RELINK, 0);
+    assert_true(world_unanswered(w, older, 1, PATIENCE_MS));
+}
+
 static void a_body_beyond_a_chunk_is_refused(void **state)
 {
     static const uint8_t body[1100];
@@ -555,7 +584,7 @@ static void two_hundred_chunks_in_flight_survive_a_bad_network(void **state)
     assert_true(relay_stats(w->relay)->lost[0] > 0 && relay_stats(w->relay)->lost[1] > 0);
 }
 
-static void confirmable_requests_get_through_a_third_of_loss(void **state)
+static void confirmable_requests_and_later_replies_get_through_loss(void **state)
 {
     struct world *w = *state;
     w->later = true;
@@ -566,7 +595,7 @@ static void confirmable_requests_get_through_a_third_of_loss(void **state)
     for (uint32_t id = 1; id <= 6; id++)
         world_send(c, id, (struct elv_request){.op = ELV_OP_COMMIT, .assignment = id}, true);
     world_pass(w, 100);
-    relay_set_loss(w->relay, 330000);
+    relay_set_loss(w->relay, 100000);
     for (uint32_t id = 7; id <= 20; id++)
         world_send(c, id, (struct elv_request){.op = ELV_OP_COMMIT, .assignment = id}, true);
     for (int i = 0; i < 200 && c->answered < 20; i++) {
@@ -740,6 +769,301 @@ static void several_addresses_are_served_at_once(void **state)
     }
 }
 
+/* The newest, or the first, datagram of a client that begins with `type`. */
+struct capture {
+    uint8_t type;
+    bool first;
+    size_t len;
+    uint8_t bytes[2048];
+};
+
+static void keep_record(void *ctx, bool from_client, const uint8_t *at, size_t len)
+{
+    struct capture *c = ctx;
+    if (!from_client || len > sizeof c->bytes || at[0] != c->type || (c->first && c->len != 0))
+        return;
+    memcpy(c->bytes, at, len);
+    c->len = len;
+}
+
+/* Sends from an address of its own; returns the socket. */
+static int send_from_elsewhere(const struct world *w, const uint8_t *at, size_t len)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET};
+    to.sin_port = htons(elv_coap_server_info(w->server)->port[0]);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(sendto(fd, at, len, 0, (struct sockaddr *)&to, sizeof to), len);
+    return fd;
+}
+
+static bool one_is_kept(const void *ctx) { return ((const struct world *)ctx)->n_kept == 1; }
+
+static void a_forged_or_replayed_record_moves_no_client(void **state)
+{
+    static struct capture last;
+    struct world *w = *state;
+    last = (struct capture){.type = 25}; /* records with a Connection ID */
+    world_open_server(w, (struct elv_coap_server_cfg){0});
+    world_open_relay(w, (struct relay_cfg){.tap = keep_record, .tap_ctx = &last});
+    struct world_client *c = open_client(w, "dev-1", key_a);
+    for (uint32_t id = 1; id <= 2; id++) {
+        w->later = true;
+        world_send(c, id, (struct elv_request){.op = ELV_OP_COMMIT, .assignment = 1}, true);
+        assert_true(world_run(w, one_is_kept, w, PATIENCE_MS));
+        assert_true(last.len > 30);
+        if (id == 2)
+            last.bytes[last.len - 1] ^= 1;
+        const int fd = send_from_elsewhere(w, last.bytes, last.len);
+        world_pass(w, 20);
+        world_answer_kept(w);
+        assert_true(world_answered(w, c, id, 500)); /* sooner than a repetition would help */
+        assert_int_equal(recv(fd, last.bytes, sizeof last.bytes, MSG_DONTWAIT), -1);
+        close(fd);
+    }
+}
+
+static void a_flood_of_hellos_keeps_nobody_out(void **state)
+{
+    enum { FLOOD = 300 };
+    static struct capture hello;
+    static int fd[FLOOD];
+    struct world *w = *state;
+    hello = (struct capture){.type = 22, .first = true}; /* without a cookie */
+    world_open_server(w, (struct elv_coap_server_cfg){.half_open_max = 16});
+    world_open_relay(w, (struct relay_cfg){.tap = keep_record, .tap_ctx = &hello});
+    open_client(w, "dev-2", key_b);
+    for (int i = 0; i < 100 && hello.len == 0; i++)
+        world_pass(w, 1);
+    assert_true(hello.len > 50);
+    for (int i = 0; i < FLOOD; i++) {
+        fd[i] = send_from_elsewhere(w, hello.bytes, hello.len);
+        if (i % 50 == 0)
+            world_pass(w, 1);
+    }
+    world_pass(w, 20);
+    struct world_client *c = open_client(w, "dev-1", key_a);
+    world_send(c, 1, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    assert_true(world_answered(w, c, 1, 5000));
+    /* What an unproven address is sent is no more than it has sent. */
+    size_t got = 0;
+    uint8_t bytes[2048];
+    for (int i = 0; i < FLOOD; i++) {
+        ssize_t n;
+        while ((n = recv(fd[i], bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+            got += (size_t)n;
+        close(fd[i]);
+    }
+    assert_true(got <= FLOOD * hello.len);
+}
+
+static void garbage_does_not_end_an_association(void **state)
+{
+    struct world *w = *state;
+    uint8_t bytes[40];
+    world_open_server(w, (struct elv_coap_server_cfg){0});
+    world_open_relay(w, (struct relay_cfg){0});
+    struct world_client *c = open_client(w, "dev-1", key_a);
+    uint32_t n = 1;
+    world_send(c, n, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    assert_true(world_answered(w, c, n, PATIENCE_MS));
+    for (uint8_t type = 19; type <= 26; type++) {
+        for (size_t len = 1; len <= sizeof bytes; len++) {
+            for (size_t i = 0; i < len; i++)
+                bytes[i] = world_byte((uint32_t)(type * 64 + len), i);
+            bytes[0] = type;
+            if (len > 2) {
+                bytes[1] = 0xfe;
+                bytes[2] = 0xfd;
+            }
+            if (len > 14 && len % 2 == 0) { /* a record in itself whole, of the first epoch */
+                memset(bytes + 3, 0, 8);
+                bytes[11] = 0;
+                bytes[12] = (uint8_t)(len - 13);
+                bytes[13] = 2; /* fatal, for an alert */
+            }
+            relay_inject(w->relay, true, bytes, len);
+            relay_inject(w->relay, false, bytes, len);
+        }
+        world_pass(w, 5);
+        world_send(c, ++n, (struct elv_request){.op = ELV_OP_TICKET}, true);
+        assert_true(world_answered(w, c, n, PATIENCE_MS));
+    }
+    assert_int_equal(elv_coap_client_status(c->coap)->handshakes, 1);
+    assert_int_equal(elv_coap_client_status(c->coap)->link, ELV_COAP_LINK_UP);
+}
+
+static bool four_sent(const void *ctx)
+{
+    return relay_stats(((const struct world *)ctx)->relay)->datagrams[0] >= 4;
+}
+
+static void the_first_timer_of_a_handshake_can_be_chosen(void **state)
+{
+    struct world *w = *state;
+    struct elv_coap_problem problem;
+    struct elv_coap_client *probe;
+    const struct elv_coap_client_cfg quick = {.dtls_timer_ms = 50};
+    const struct elv_coap_client_cfg slow = {.dtls_timer_ms = 30000};
+    struct elv_coap_client_cfg any = {.server = "localhost",
+                                      .job = {"demo", 4},
+                                      .sink = {w, nothing},
+                                      .identity = {"dev-1", 5},
+                                      .psk = {(const uint8_t *)key_a, 16},
+                                      .dtls_timer_ms = 2000};
+    world_open_server(w, (struct elv_coap_server_cfg){0});
+    if (elv_coap_client_open(&any, &probe, &problem) == ELV_ERR_UNSUPPORTED)
+        skip();
+    elv_coap_client_close(probe);
+    world_open_relay(w, (struct relay_cfg){.loss_ppm = 1000000});
+    world_open_client(w, quick, "dev-1", key_a);
+    assert_true(world_run(w, four_sent, w, PATIENCE_MS));
+    elv_coap_client_close(w->client[0]->coap);
+    free(w->client[0]);
+    w->client[0] = NULL;
+    world_open_client(w, slow, "dev-1", key_a);
+    world_pass(w, 300);
+    assert_int_equal(relay_stats(w->relay)->datagrams[0], 5);
+}
+
+static bool is_silent(const void *ctx)
+{
+    const struct world_client *c = ctx;
+    return elv_coap_client_status(c->coap)->link == ELV_COAP_LINK_SILENT;
+}
+
+static void a_server_that_says_nothing_is_not_taken_for_one_that_refuses(void **state)
+{
+    struct world *w = *state;
+    world_open_server(w, (struct elv_coap_server_cfg){0});
+    world_open_relay(w, (struct relay_cfg){.loss_ppm = 1000000});
+    struct world_client *c =
+        world_open_client(w, (struct elv_coap_client_cfg){.retries = 1}, "dev-1", key_a);
+    world_send(c, 1, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    assert_true(world_run(w, is_silent, c, PATIENCE_MS));
+    assert_int_equal(c->unanswered, 1);
+    assert_int_equal(elv_coap_client_status(c->coap)->refused_in_row, 0);
+}
+
+struct certs {
+    struct elv_pem ca, ca_key, server, server_key, device, device_key;
+    struct elv_coap_cert at_server, at_device;
+};
+
+static struct elv_bytes pem(const struct elv_pem *p)
+{
+    return (struct elv_bytes){(const uint8_t *)p->text, p->len};
+}
+
+static void make_certs(struct certs *c, const char *server, const char *device)
+{
+    const struct elv_text name = {"fleet", 5};
+    assert_int_equal(elv_certify_authority(name, 30, &c->ca, &c->ca_key), ELV_OK);
+    const struct elv_certified authority = {pem(&c->ca), pem(&c->ca_key)};
+    const struct elv_certify_order host = {{server, strlen(server)}, true, 30};
+    const struct elv_certify_order who = {{device, strlen(device)}, false, 30};
+    assert_int_equal(elv_certify_issue(&authority, &host, &c->server, &c->server_key), ELV_OK);
+    assert_int_equal(elv_certify_issue(&authority, &who, &c->device, &c->device_key), ELV_OK);
+    c->at_server = (struct elv_coap_cert){pem(&c->ca), pem(&c->server), pem(&c->server_key)};
+    c->at_device = (struct elv_coap_cert){pem(&c->ca), pem(&c->device), pem(&c->device_key)};
+}
+
+static struct world_client *with_cert(struct world *w, const struct elv_coap_cert *cert,
+                                      const char *server)
+{
+    return world_open_client(w, (struct elv_coap_client_cfg){.cert = cert, .server_name = server},
+                             NULL, NULL);
+}
+
+static void a_certificate_proves_a_client_as_a_key_does(void **state)
+{
+    static const uint8_t body[1024];
+    static struct certs certs;
+    struct world *w = *state;
+    make_certs(&certs, "server.example", "dev-2");
+    world_open_server(w, (struct elv_coap_server_cfg){.cert = &certs.at_server});
+    struct world_client *c = with_cert(w, &certs.at_device, "server.example");
+    world_send(c, 1, put_chunk(1, 1, body, sizeof body), true);
+    assert_true(world_answered(w, c, 1, PATIENCE_MS));
+    assert_int_equal(c->answer[1].code, ELV_CODE_CHANGED);
+    assert_int_equal(w->peer, 2);
+    struct world_client *by_key = open_client(w, "dev-1", key_a);
+    world_send(by_key, 1, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    assert_true(world_answered(w, by_key, 1, PATIENCE_MS));
+    assert_int_equal(w->peer, 1);
+    assert_int_equal(w->key[0].used, 1);
+    assert_int_equal(w->key[1].used, 1);
+    elv_coap_server_drop(w->server, 2);
+    world_pass(w, 50);
+    assert_int_equal(elv_coap_client_status(c->coap)->link, ELV_COAP_LINK_CLOSED);
+    assert_int_equal(elv_coap_client_status(by_key->coap)->link, ELV_COAP_LINK_UP);
+}
+
+static void a_certificate_for_nobody_in_the_table_gets_nothing(void **state)
+{
+    static struct certs certs;
+    struct world *w = *state;
+    make_certs(&certs, "localhost", "dev-9");
+    world_open_server(w, (struct elv_coap_server_cfg){.cert = &certs.at_server});
+    struct world_client *c = with_cert(w, &certs.at_device, "localhost");
+    world_send(c, 1, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    assert_true(world_answered(w, c, 1, PATIENCE_MS));
+    assert_int_equal(c->answer[1].code, ELV_CODE(4, 1));
+    world_pass(w, 50);
+    assert_int_equal(elv_coap_client_status(c->coap)->link, ELV_COAP_LINK_CLOSED);
+    assert_int_equal(elv_coap_server_stats(w->server)->refused_unknown, 1);
+    assert_int_equal(w->requests, 0);
+}
+
+static void a_server_with_another_name_or_authority_is_not_trusted(void **state)
+{
+    static struct certs certs, foreign;
+    struct world *w = *state;
+    make_certs(&certs, "server.example", "dev-1");
+    make_certs(&foreign, "server.example", "dev-1");
+    world_open_server(w, (struct elv_coap_server_cfg){.cert = &certs.at_server});
+    const struct elv_coap_cert distrusts = {pem(&foreign.ca), pem(&certs.device),
+                                            pem(&certs.device_key)};
+    const struct elv_coap_cert unknown = {pem(&certs.ca), pem(&foreign.device),
+                                          pem(&foreign.device_key)};
+    const struct {
+        const struct elv_coap_cert *cert;
+        const char *server;
+        enum elv_coap_link link;
+    } rows[] = {
+        {&certs.at_device, "other.example", ELV_COAP_LINK_DISTRUSTED},
+        {&distrusts, "server.example", ELV_COAP_LINK_DISTRUSTED},
+        {&unknown, "server.example", ELV_COAP_LINK_REFUSED}, /* by the server */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct world_client *c = with_cert(w, rows[i].cert, rows[i].server);
+        world_send(c, 1, (struct elv_request){.op = ELV_OP_TICKET}, true);
+        assert_true(world_unanswered(w, c, 1, PATIENCE_MS));
+        assert_int_equal(elv_coap_client_status(c->coap)->link, rows[i].link);
+    }
+    assert_int_equal(w->requests, 0);
+    assert_int_equal(elv_coap_server_stats(w->server)->sessions, 0);
+}
+
+static void a_key_that_is_not_the_certificates_is_refused_when_opening(void **state)
+{
+    static struct certs certs;
+    struct world *w = *state;
+    struct elv_coap_problem problem;
+    struct elv_coap_client *client;
+    make_certs(&certs, "localhost", "dev-1");
+    const struct elv_coap_cert mixed = {pem(&certs.ca), pem(&certs.device), pem(&certs.server_key)};
+    const struct elv_coap_client_cfg cfg = {.server = "localhost",
+                                            .job = {"demo", 4},
+                                            .sink = {w, nothing},
+                                            .cert = &mixed,
+                                            .server_name = "localhost"};
+    assert_int_equal(elv_coap_client_open(&cfg, &client, &problem), ELV_ERR_AUTH);
+    assert_non_null(strstr(problem.text, "not the certificate's"));
+    world_open_server(w, (struct elv_coap_server_cfg){0}); /* for the teardown */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -751,6 +1075,7 @@ int main(void)
         TEST(who_cannot_prove_itself_is_refused_and_told_apart_from_a_missing_server),
         TEST(a_missing_server_is_unreachable_and_found_once_it_is_there),
         TEST(two_generations_of_an_identity_are_one_client),
+        TEST(a_newer_generation_ends_the_sessions_of_the_older),
         TEST(a_body_beyond_a_chunk_is_refused),
         TEST(the_longest_path_and_a_full_chunk_fit_one_datagram),
         TEST(a_manifest_of_any_allowed_length_arrives_whole),
@@ -761,13 +1086,22 @@ int main(void)
         TEST(a_change_of_address_costs_no_handshake),
         TEST(only_dtls_records_are_on_the_wire),
         TEST(two_hundred_chunks_in_flight_survive_a_bad_network),
-        TEST(confirmable_requests_get_through_a_third_of_loss),
+        TEST(confirmable_requests_and_later_replies_get_through_loss),
         TEST(requests_that_are_lost_leave_nothing_behind),
         TEST(the_session_unused_longest_makes_room),
         TEST(one_client_cannot_take_all_sessions),
         TEST(nothing_is_in_the_clear_unless_allowed),
         TEST(a_wrong_configuration_is_refused_with_a_sentence),
         TEST(several_addresses_are_served_at_once),
+        TEST(a_forged_or_replayed_record_moves_no_client),
+        TEST(a_flood_of_hellos_keeps_nobody_out),
+        TEST(garbage_does_not_end_an_association),
+        TEST(the_first_timer_of_a_handshake_can_be_chosen),
+        TEST(a_server_that_says_nothing_is_not_taken_for_one_that_refuses),
+        TEST(a_certificate_proves_a_client_as_a_key_does),
+        TEST(a_certificate_for_nobody_in_the_table_gets_nothing),
+        TEST(a_server_with_another_name_or_authority_is_not_trusted),
+        TEST(a_key_that_is_not_the_certificates_is_refused_when_opening),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,10 +172,11 @@ static void values_that_are_not_finite_are_refused(void **state)
         uint8_t f[4];
         enum elv_err as_value, as_scale;
     } rows[] = {
-        {{0x00, 0x00, 0x80, 0x3F}, ELV_OK, ELV_OK},               /* 1 */
-        {{0x00, 0x00, 0x80, 0xBF}, ELV_OK, ELV_ERR_RANGE},        /* -1 */
-        {{0xFF, 0xFF, 0x7F, 0x7F}, ELV_OK, ELV_ERR_RANGE},        /* times -128 is infinite */
-        {{0xFF, 0xFF, 0xFF, 0x7B}, ELV_OK, ELV_OK},               /* is not */
+        {{0x00, 0x00, 0x80, 0x3F}, ELV_OK, ELV_OK},        /* 1 */
+        {{0x00, 0x00, 0x80, 0xBF}, ELV_OK, ELV_ERR_RANGE}, /* -1 */
+        {{0xFF, 0xFF, 0x7F, 0x7F}, ELV_OK, ELV_ERR_RANGE}, /* times -128 is infinite */
+        {{0xFF, 0xFF, 0xFF, 0x7B}, ELV_OK, ELV_OK},        /* is not */
+        {{0xFF, 0xFF, 0x7F, 0xFF}, ELV_OK, ELV_ERR_RANGE},
         {{0x00, 0x00, 0x80, 0x7F}, ELV_ERR_RANGE, ELV_ERR_RANGE}, /* infinity */
         {{0x00, 0x00, 0x80, 0xFF}, ELV_ERR_RANGE, ELV_ERR_RANGE},
         {{0x00, 0x00, 0xC0, 0x7F}, ELV_ERR_RANGE, ELV_ERR_RANGE}, /* not a number */

@@ -111,6 +111,7 @@ static void other_spellings_do_not_exist(void **state)
         "j/fashion/u/7/",
         "j/fashion/u/7/1/2",
         "j/fashion/u/7/a",
+        "j/fashion/u/1/2/3/4/5/6",
         ".well-known/core",
     };
     struct elv_text job;

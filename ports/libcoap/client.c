@@ -9,13 +9,13 @@
 #include "common/assert.h"
 #include "message.h"
 #include "socket.h"
+#include "timer.h"
 #include "tls.h"
 
 enum {
     ADDRESSES_MAX = 8,
     NSTART = 64,         /* confirmable requests under way at once; the node paces itself */
     RESTARTS_MAX = 3,    /* of a manifest that changes while it is fetched */
-    TIMED_OUT_S = 15,    /* libcoap gives a silent server 31 s; an earlier end is a refusal */
     RESTART_PAUSE_S = 1, /* between associations opened without being told to */
     TOKEN_LEN = 4,
 };
@@ -440,7 +440,9 @@ static void judge_failure(struct elv_coap_client *c, const struct line *line)
 {
     coap_tick_t now;
     coap_ticks(&now);
-    const bool timed_out = now - line->since >= (coap_tick_t)TIMED_OUT_S * COAP_TICKS_PER_SECOND;
+    /* A silent server is given up after 2^(retries + 1) - 1 times the first timer. */
+    const uint64_t patience_ms = (uint64_t)c->cfg.dtls_timer_ms << c->cfg.retries;
+    const bool timed_out = (now - line->since) * 1000 / COAP_TICKS_PER_SECOND >= patience_ms;
     if (line->up)
         c->status.link = ELV_COAP_LINK_CLOSED;
     else if (line->untrusted)
@@ -568,7 +570,8 @@ static const char *objection(const struct elv_coap_client_cfg *cfg, const struct
         return "the key must have 1 to 32 bytes";
     if (cfg->cert != NULL && (cfg->server_name == NULL || cfg->server_name[0] == '\0'))
         return "a certificate needs the name that the server's certificate must say";
-    if (cfg->in_flight_max > 65535 || cfg->retries > 20 || cfg->ack_timeout_ms > 60000)
+    if (cfg->in_flight_max > 65535 || cfg->retries > 20 || cfg->ack_timeout_ms > 60000 ||
+        cfg->dtls_timer_ms > ELV_COAP_DTLS_TIMER_MAX_MS)
         return "a limit is too large";
     return NULL;
 }
@@ -589,6 +592,7 @@ static enum elv_err configure(struct elv_coap_client *c, const struct elv_coap_c
     c->cfg = *cfg;
     c->cfg.ack_timeout_ms = or_default(cfg->ack_timeout_ms, 1000);
     c->cfg.retries = or_default(cfg->retries, 4);
+    c->cfg.dtls_timer_ms = or_default(cfg->dtls_timer_ms, 1000);
     c->cfg.in_flight_max = or_default(cfg->in_flight_max, 256);
     c->cfg.receive_buffer = or_default(cfg->receive_buffer, 1u << 20);
     memcpy(c->job, cfg->job.at, cfg->job.len);
@@ -632,6 +636,10 @@ static enum elv_err open_parts(struct elv_coap_client *c, const struct elv_coap_
     c->context = coap_new_context(NULL);
     if (c->asked == NULL || c->context == NULL)
         return ELV_ERR_MEMORY;
+    if (!elv_coap_set_dtls_timer(c->context, cfg->dtls_timer_ms)) {
+        snprintf(problem->text, sizeof problem->text, "this libcoap has a fixed DTLS timer");
+        return ELV_ERR_UNSUPPORTED;
+    }
     coap_context_set_app_data(c->context, c);
     coap_context_set_block_mode(c->context, 0); /* bodies are one datagram; the manifest is ours */
     coap_register_response_handler(c->context, on_response);

@@ -33,6 +33,7 @@ struct elv_coap_client_cfg {
     /* 0 takes the default. */
     uint32_t ack_timeout_ms; /* 1000: first repetition of a confirmable request; doubles */
     uint32_t retries;        /* 4: repetitions before NO_ANSWER */
+    uint32_t dtls_timer_ms;  /* 1000: first repetition in a handshake; needs a patched libcoap */
     uint32_t in_flight_max;  /* 256 requests; at most 65535; beyond it a SEND is lost */
     uint32_t receive_buffer; /* 1048576 bytes asked of the system */
 };
@@ -63,8 +64,8 @@ struct elv_coap_client_status {
 struct elv_coap_client;
 
 /* On failure `*problem` holds a sentence. ELV_ERR_ARG: the configuration; ELV_ERR_AUTH: certificate
- * or key cannot be used; ELV_ERR_MEMORY. A host that cannot be found now is no failure. Texts and
- * buffers of `cfg` are copied. */
+ * or key cannot be used; ELV_ERR_UNSUPPORTED: not with this libcoap; ELV_ERR_MEMORY. A host that
+ * cannot be found now is no failure. Texts and buffers of `cfg` are copied. */
 enum elv_err elv_coap_client_open(const struct elv_coap_client_cfg *cfg,
                                   struct elv_coap_client **client,
                                   struct elv_coap_problem *problem);

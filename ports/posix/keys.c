@@ -192,6 +192,8 @@ static enum elv_err make_draft(struct draft *d, struct elv_bytes text,
         text.at += taken;
         text.len -= taken;
     }
+    if (change->edited != NULL)
+        change->edited(change->ctx);
     for (uint32_t i = 0; i < change->n_add; i++)
         put_key(d, &change->add[i]);
     return ELV_OK;

@@ -50,6 +50,8 @@ struct elv_key_change {
     /* Asked for each key in the order of the file; may write to `key` and answer CHANGED. NULL:
      * keep all. */
     enum elv_key_edit (*edit)(void *ctx, struct elv_key *key);
+    /* Called once after the last `edit`, before `add` is read. NULL: nothing is to be done. */
+    void (*edited)(void *ctx);
     const struct elv_key *add; /* appended */
     uint32_t n_add;
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/gemm_simd.h - the matrix product all layers are made of; internal to kernels/.
+/* kernels/gemm_internal.h - the matrix product all layers are made of; internal to kernels/.
  *
  * c[m][n] starts from 0, from bias[m] or from itself and takes a[m][k] * b[k][n] for k in order,
  * one fused multiply-add each. Lanes run along n, so how many there are never shows in a result. */
-#ifndef ELV_KERNELS_GEMM_SIMD_H
-#define ELV_KERNELS_GEMM_SIMD_H
+#ifndef ELV_KERNELS_GEMM_INTERNAL_H
+#define ELV_KERNELS_GEMM_INTERNAL_H
 
 #include <stdbool.h>
 

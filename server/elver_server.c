@@ -1,0 +1,1051 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/elver_server.c - program: one federated job, served.
+ *
+ * Reads the configuration, obtains the memory, builds the server node and hands it to its ports.
+ * Progress goes to standard output, one line a round; events go to standard error as logfmt. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/arena.h"
+#include "common/safetensors.h"
+#include "elver/version.h"
+#include "ports/inih/ini.h"
+#include "ports/libcoap/server.h"
+#include "ports/posix/clock.h"
+#include "ports/posix/dataset.h"
+#include "ports/posix/file.h"
+#include "ports/posix/host.h"
+#include "ports/posix/keys.h"
+#include "ports/posix/log.h"
+#include "ports/posix/loop.h"
+#include "ports/posix/random.h"
+#include "ports/posix/workers.h"
+#include "ports/sqlite/store.h"
+#include "ports/zlib/squeeze.h"
+#include "server/job.h"
+#include "server/report.h"
+#include "server/server.h"
+#include "server/settings.h"
+#include "server/test_set.h"
+
+enum { EXIT_USAGE = 2, EXIT_MISSED = 3 };
+
+#define PATH_LEN 1024u
+#define PEM_MAX 65536u
+#define JOB_FILE_MAX 65536u
+#define START_FILE_MAX ((size_t)8 << 30)
+#define SETS_MAX 64
+
+static const char usage_text[] =
+    "elver-server --config SERVER.ini --job JOB.ini [OPTION]...\n"
+    "\n"
+    "  -c, --config FILE        how this server runs: addresses, folders, limits\n"
+    "  -j, --job FILE           what is trained\n"
+    "  -s, --set SECTION.KEY=V  overrides a key of either file; may be repeated\n"
+    "      --listen ADDRESSES   the same as --set server.listen=ADDRESSES; so are\n"
+    "      --state DIR          --set server.state=DIR\n"
+    "      --keys FILE          --set server.keys=FILE\n"
+    "      --stats FILE         --set server.stats=FILE: one JSON object, replaced each round\n"
+    "      --linger DURATION    --set server.linger=DURATION\n"
+    "      --threads N          --set server.threads=N\n"
+    "      --log-level LEVEL    --set log.level=LEVEL\n"
+    "      --new-run            sets an earlier run's state aside and starts from version 0\n"
+    "      --check-config       checks both files and ends\n"
+    "      --print-config       prints each value and where it comes from, and ends\n"
+    "      --insecure           serves in the clear, believing what clients say they are\n"
+    "  -h, --help               this text; -V, --version: the version\n"
+    "\n"
+    "Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 the target accuracy was missed.\n"
+    "The variable ELV_KERNELS names a kernel table (ref, x86-64-v2, ...) instead of the best "
+    "one.\n";
+
+struct program {
+    /* What was asked for. */
+    const char *config_path, *job_path;
+    const char *sets[SETS_MAX];
+    uint32_t n_sets;
+    bool new_run, check, print, insecure;
+    struct elv_settings settings;
+    struct elv_job job;
+
+    /* What runs. */
+    struct elv_log log;
+    struct elv_loop loop;
+    struct elv_host host;
+    struct elv_workers *workers;
+    struct elv_sqlite *store;
+    struct elv_coap_server *coap;
+    struct elv_keys keys;
+    struct elv_zlib *zlib;
+    struct elv_squeeze squeeze;
+    struct elv_dataset data;
+    struct elv_dataset_feed data_feed;
+    struct elv_feed feed;
+    struct elv_test_set test_set;
+    struct elv_scorer scorer;
+    struct elv_server server;
+    struct elv_node node;
+    uint8_t *pem[3];
+    void *server_mem, *test_mem;
+    float *start;
+
+    /* What is told. */
+    uint64_t seen; /* notes */
+    struct elv_round_line last;
+    bool waiting; /* for the score of `last` */
+    bool over, told;
+    elv_time_us began, ended;
+    elv_time_us stop_at;
+    elv_time_us keys_at;
+    char model_path[PATH_LEN];
+};
+
+static int complain(const char *what, const char *why)
+{
+    fprintf(stderr, "elver-server: %s: %s\n", what, why);
+    return EXIT_FAILURE;
+}
+
+static int misuse(const char *why)
+{
+    fprintf(stderr, "elver-server: %s\nTry 'elver-server --help'.\n", why);
+    return EXIT_USAGE;
+}
+
+/* Configuration. */
+
+static enum elv_err take_setting(void *ctx, const char *section, const char *key, const char *value,
+                                 uint32_t line, char *why)
+{
+    struct program *p = ctx;
+    return elv_settings_set(&p->settings, section, key, value, line, why);
+}
+
+static enum elv_err take_job(void *ctx, const char *section, const char *key, const char *value,
+                             uint32_t line, char *why)
+{
+    return elv_job_set(ctx, section, key, value, line, why);
+}
+
+static int read_ini(const char *path,
+                    enum elv_err (*take)(void *ctx, const char *section, const char *key,
+                                         const char *value, uint32_t line, char *why),
+                    void *ctx)
+{
+    struct elv_ini_error e;
+    if (elv_ini_read(path, take, ctx, &e) == ELV_OK)
+        return EXIT_SUCCESS;
+    if (e.line > 0)
+        fprintf(stderr, "elver-server: %s:%" PRIu32 ": %s\n", path, e.line, e.why);
+    else
+        complain(path, e.why);
+    return EXIT_USAGE;
+}
+
+/* SECTION.KEY=VALUE, for whichever file has such a section. */
+static int apply_set(struct program *p, const char *text)
+{
+    char section[64], key[64], why[ELV_JOB_ERROR_MAX];
+    const char *dot = strchr(text, '.'), *equals = strchr(text, '=');
+    if (dot == NULL || equals == NULL || equals < dot || (size_t)(dot - text) >= sizeof section ||
+        (size_t)(equals - dot) > sizeof key)
+        return misuse("--set takes SECTION.KEY=VALUE");
+    snprintf(section, sizeof section, "%.*s", (int)(dot - text), text);
+    snprintf(key, sizeof key, "%.*s", (int)(equals - dot - 1), dot + 1);
+    const bool ours = strcmp(section, "server") == 0 || strcmp(section, "limits") == 0 ||
+                      strcmp(section, "log") == 0;
+    const enum elv_err err =
+        ours ? elv_settings_set(&p->settings, section, key, equals + 1, ELV_SETTING_FLAG, why)
+             : elv_job_set(&p->job, section, key, equals + 1, 0, why);
+    if (err == ELV_OK)
+        return EXIT_SUCCESS;
+    fprintf(stderr, "elver-server: --set %s: %s\n", text, why);
+    return EXIT_USAGE;
+}
+
+static int judge(const char *path, enum elv_err err, uint32_t line, const char *why)
+{
+    if (err == ELV_OK)
+        return EXIT_SUCCESS;
+    if (line != 0 && line != ELV_SETTING_FLAG)
+        fprintf(stderr, "elver-server: %s:%" PRIu32 ": %s\n", path, line, why);
+    else
+        complain(path, why);
+    return EXIT_USAGE;
+}
+
+static int configure(struct program *p)
+{
+    char why[ELV_JOB_ERROR_MAX];
+    uint32_t line;
+    elv_settings_init(&p->settings);
+    elv_job_init(&p->job);
+    int status = EXIT_SUCCESS;
+    if (p->config_path != NULL)
+        status = read_ini(p->config_path, take_setting, p);
+    if (status == EXIT_SUCCESS)
+        status = read_ini(p->job_path, take_job, &p->job);
+    for (uint32_t i = 0; status == EXIT_SUCCESS && i < p->n_sets; i++)
+        status = apply_set(p, p->sets[i]);
+    const char *config = p->config_path != NULL ? p->config_path : "configuration";
+    if (status == EXIT_SUCCESS)
+        status = judge(config, elv_settings_check(&p->settings, why, &line), line, why);
+    if (status == EXIT_SUCCESS)
+        status = judge(p->job_path, elv_job_check(&p->job, why, &line), line, why);
+    struct elv_policies unused;
+    if (status == EXIT_SUCCESS)
+        status = judge(p->job_path, elv_policies_of(&p->job, &unused, why, &line), line, why);
+    return status;
+}
+
+static void print_value(const char *path, const char *section, const char *key, const char *value,
+                        uint32_t line, bool flag)
+{
+    if (flag)
+        printf("%s.%s = %s    ; flag\n", section, key, value);
+    else if (line == 0)
+        printf("%s.%s = %s    ; default\n", section, key, value);
+    else
+        printf("%s.%s = %s    ; %s:%" PRIu32 "\n", section, key, value, path, line);
+}
+
+static bool was_set(const struct program *p, const char *section, const char *key)
+{
+    char name[128];
+    const int len = snprintf(name, sizeof name, "%s.%s=", section, key);
+    for (uint32_t i = 0; i < p->n_sets; i++)
+        if (strncmp(p->sets[i], name, (size_t)len) == 0)
+            return true;
+    return false;
+}
+
+static void print_config(const struct program *p)
+{
+    const char *section, *key;
+    char value[ELV_JOB_TEXT_MAX];
+    uint32_t line;
+    for (size_t i = 0; elv_settings_key(&p->settings, i, &section, &key, value, &line); i++)
+        print_value(p->config_path, section, key, value, line, line == ELV_SETTING_FLAG);
+    for (size_t i = 0; elv_job_key(&p->job, i, &section, &key, value, &line); i++)
+        print_value(p->job_path, section, key, value, line, line == 0 && was_set(p, section, key));
+}
+
+/* The state folder: which job is it of? */
+
+static int job_folder(const struct program *p, const char *leaf, char path[PATH_LEN])
+{
+    const int len = snprintf(path, PATH_LEN, "%s/%s%s", p->settings.state, p->job.name, leaf);
+    if (len > 0 && (size_t)len < PATH_LEN)
+        return EXIT_SUCCESS;
+    return complain(p->settings.state, "the path is too long");
+}
+
+/* Moves an earlier run's folder to NAME.1, NAME.2, ... */
+static int set_aside(const struct program *p)
+{
+    char from[PATH_LEN], to[PATH_LEN], leaf[16];
+    struct stat st;
+    if (job_folder(p, "", from) != EXIT_SUCCESS)
+        return EXIT_USAGE;
+    if (stat(from, &st) != 0)
+        return EXIT_SUCCESS;
+    for (unsigned i = 1; i < 100000; i++) {
+        snprintf(leaf, sizeof leaf, ".%u", i);
+        if (job_folder(p, leaf, to) != EXIT_SUCCESS)
+            return EXIT_USAGE;
+        if (stat(to, &st) == 0)
+            continue;
+        if (rename(from, to) != 0)
+            return complain(from, strerror(errno));
+        fprintf(stderr, "elver-server: the earlier run is in %s now\n", to);
+        return EXIT_SUCCESS;
+    }
+    return complain(from, "too many earlier runs were set aside");
+}
+
+/* A restart goes on with the same job; what of it may change is for elv_job_changed to say. The
+ * effective job is kept beside the state, as text. */
+static int compare_job(const struct program *p)
+{
+    static struct elv_job before;
+    char path[PATH_LEN];
+    struct elv_ini_error e;
+    struct stat st;
+    uint32_t line;
+    char why[ELV_JOB_ERROR_MAX];
+    if (job_folder(p, "/job.ini", path) != EXIT_SUCCESS)
+        return EXIT_USAGE;
+    if (stat(path, &st) != 0)
+        return EXIT_SUCCESS;
+    elv_job_init(&before);
+    if (elv_ini_read(path, take_job, &before, &e) != ELV_OK)
+        return complain(path, e.why);
+    if (elv_job_check(&before, why, &line) != ELV_OK)
+        return complain(path, why);
+    const char *key = elv_job_changed(&before, &p->job);
+    if (key == NULL)
+        return EXIT_SUCCESS;
+    fprintf(stderr,
+            "elver-server: %s: '%s' differs from the run in %s/%s, which cannot go on with it; "
+            "put it back, or start over with --new-run\n",
+            p->job_path, key, p->settings.state, p->job.name);
+    return EXIT_USAGE;
+}
+
+static int save_job(const struct program *p)
+{
+    static char text[JOB_FILE_MAX];
+    char path[PATH_LEN], value[ELV_JOB_TEXT_MAX];
+    const char *section, *key, *before = "";
+    uint32_t line;
+    struct elv_line out = elv_line_of(text, sizeof text);
+    for (size_t i = 0; elv_job_key(&p->job, i, &section, &key, value, &line); i++) {
+        if (value[0] == 0)
+            continue;
+        if (strcmp(section, before) != 0) {
+            elv_line_add(&out, "[");
+            elv_line_add(&out, section);
+            elv_line_add(&out, "]\n");
+            before = section;
+        }
+        elv_line_add(&out, key);
+        elv_line_add(&out, " = ");
+        elv_line_add(&out, value);
+        elv_line_add(&out, "\n");
+    }
+    if (job_folder(p, "/job.ini", path) != EXIT_SUCCESS)
+        return EXIT_FAILURE;
+    if (elv_posix_save(path, (struct elv_bytes){(const uint8_t *)text, out.len}) == ELV_OK)
+        return EXIT_SUCCESS;
+    return complain(path, strerror(errno));
+}
+
+/* Data and model. */
+
+static int load_test_set(struct program *p, const struct elv_kernels *kernels)
+{
+    char why[ELV_DATASET_WHY_MAX];
+    if (p->job.test[0] == 0 || p->job.eval_every == 0 || p->job.eval_on == ELV_EVAL_CLIENTS)
+        return EXIT_SUCCESS;
+    const struct elv_gunzip gz = {.unpack = elv_zlib_gunzip, .release = elv_zlib_free};
+    if (elv_dataset_load(&p->data, p->job.test, ELV_DATASET_TEST, &gz, why) != ELV_OK) {
+        complain("data.test", why);
+        return EXIT_USAGE;
+    }
+    elv_dataset_feed_init(&p->data_feed, &p->data, NULL, 0, p->job.scale, p->job.mean, p->job.std);
+    p->feed = (struct elv_feed){.self = &p->data_feed,
+                                .count = elv_dataset_feed_count,
+                                .shape = elv_dataset_feed_shape,
+                                .get = elv_dataset_feed_get};
+    const struct elv_test_set_cfg cfg = {
+        .model = &p->job.model, .feed = &p->feed, .kernels = kernels, .seed = p->job.seed};
+    const size_t len = elv_test_set_mem(&cfg);
+    p->test_mem = len == 0 ? NULL : aligned_alloc(ELV_ARENA_ALIGN, len);
+    if (p->test_mem == NULL)
+        return complain("test set", "out of memory");
+    const enum elv_err err = elv_test_set_init(&p->test_set, &cfg, p->test_mem, len);
+    if (err != ELV_OK) {
+        complain("data.test", err == ELV_ERR_MISMATCH ? "the examples do not fit the model's input"
+                                                      : elv_err_text(err));
+        return EXIT_USAGE;
+    }
+    p->scorer = elv_test_set_scorer(&p->test_set);
+    return EXIT_SUCCESS;
+}
+
+/* Copies the shared coordinates of a model file into p->start. */
+static enum elv_err read_start(struct program *p, struct elv_bytes file)
+{
+    const struct elv_model *m = &p->job.model;
+    struct elv_safetensors st;
+    enum elv_err err = elv_safetensors_read(m, file, &st);
+    if (err != ELV_OK)
+        return err;
+    if (st.file_len != file.len)
+        return ELV_ERR_SHORT;
+    float *flat = calloc(m->n_params, sizeof *flat);
+    p->start = calloc(m->n_shared, sizeof *p->start);
+    if (flat == NULL || p->start == NULL) {
+        free(flat);
+        return ELV_ERR_MEMORY;
+    }
+    for (uint32_t i = 0; i < st.n_pieces; i++) {
+        struct elv_rd r = elv_rd_of((struct elv_bytes){file.at + st.piece[i].file_at,
+                                                       (size_t)st.piece[i].n * sizeof(float)});
+        for (uint32_t k = 0; k < st.piece[i].n; k++) {
+            flat[st.piece[i].flat_at + k] = elv_rd_f32(&r);
+            if (!isfinite(flat[st.piece[i].flat_at + k]))
+                err = ELV_ERR_RANGE;
+        }
+    }
+    elv_model_gather(m, flat, 0, m->n_shared, p->start);
+    free(flat);
+    return err;
+}
+
+static int load_start(struct program *p)
+{
+    uint8_t *bytes;
+    size_t len;
+    if (p->job.start[0] == 0)
+        return EXIT_SUCCESS;
+    enum elv_err err = elv_posix_load(p->job.start, START_FILE_MAX, &bytes, &len);
+    if (err != ELV_OK) {
+        complain(p->job.start, err == ELV_ERR_IO ? strerror(errno) : elv_err_text(err));
+        return EXIT_USAGE;
+    }
+    err = read_start(p, (struct elv_bytes){bytes, len});
+    free(bytes);
+    if (err == ELV_OK)
+        return EXIT_SUCCESS;
+    complain(p->job.start, err == ELV_ERR_MISMATCH ? "it is of another model" : elv_err_text(err));
+    return EXIT_USAGE;
+}
+
+/* What is told: notes become log lines and progress. */
+
+static uint64_t peak_rss_kib(void)
+{
+    struct rusage u;
+    return getrusage(RUSAGE_SELF, &u) == 0 ? (uint64_t)u.ru_maxrss : 0;
+}
+
+static struct elv_run_facts facts(const struct program *p)
+{
+    const elv_time_us end = p->ended;
+    return (struct elv_run_facts){.train_seconds =
+                                      p->began < end ? (double)(end - p->began) / 1e6 : 0,
+                                  .peak_rss_kib = peak_rss_kib(),
+                                  .model = p->model_path};
+}
+
+static void say(const struct elv_line *line)
+{
+    printf("%s\n", line->at);
+    fflush(stdout);
+}
+
+static void write_stats(const struct program *p)
+{
+    char text[8192];
+    if (p->settings.stats[0] == 0)
+        return;
+    struct elv_line out = elv_line_of(text, sizeof text);
+    const struct elv_run_facts f = facts(p);
+    elv_report_json(&out, elv_server_stats(&p->server), &p->last, &f);
+    if (elv_posix_save(p->settings.stats, (struct elv_bytes){(const uint8_t *)text, out.len}) ==
+        ELV_OK)
+        return;
+    struct elv_log_line l = elv_log_begin(&p->log, ELV_LOG_WARN, "stats_failed");
+    elv_log_text(&l, "file", p->settings.stats);
+    elv_log_text(&l, "reason", strerror(errno));
+    elv_log_end(&l);
+}
+
+static void tell_round(struct program *p)
+{
+    char text[512];
+    if (!p->waiting)
+        return;
+    p->waiting = false;
+    struct elv_line out = elv_line_of(text, sizeof text);
+    elv_report_round(&out, &p->last);
+    say(&out);
+    write_stats(p);
+}
+
+static void log_note(const struct program *p, const struct elv_note *n)
+{
+    const bool bad = n->kind == ELV_NOTE_STORE_FAILED || n->kind == ELV_NOTE_LOG_LOST;
+    const bool odd = n->kind == ELV_NOTE_ROUND_ABANDONED || n->kind == ELV_NOTE_TWIN ||
+                     n->kind == ELV_NOTE_CAPPED || n->kind == ELV_NOTE_UPDATE_REFUSED ||
+                     n->kind == ELV_NOTE_EVALUATION_FAILED;
+    struct elv_log_line l = elv_log_begin(&p->log,
+                                          bad   ? ELV_LOG_ERROR
+                                          : odd ? ELV_LOG_WARN
+                                                : ELV_LOG_INFO,
+                                          elv_note_name(n->kind));
+    if (n->client != 0)
+        elv_log_u64(&l, "client", n->client);
+    if (n->round != 0)
+        elv_log_u64(&l, "round", n->round);
+    if (n->version != 0)
+        elv_log_u64(&l, "version", n->version);
+    if (n->reason != ELV_REASON_NONE)
+        elv_log_text(&l, "reason", elv_reason_text(n->reason));
+    if (n->value != 0)
+        elv_log_u64(&l, "value", n->value);
+    if (n->kind == ELV_NOTE_ROUND_CLOSED || n->kind == ELV_NOTE_ROUND_ABANDONED) {
+        elv_log_u64(&l, "asked", n->report.n_asked);
+        elv_log_u64(&l, "used", n->report.n_used);
+        elv_log_u64(&l, "late", n->report.n_late);
+        elv_log_u64(&l, "refused", n->report.n_refused);
+        elv_log_real(&l, "seconds", (double)n->report.took / 1e6);
+        elv_log_real(&l, "overrun_ms", (double)n->report.overrun / 1e3);
+    }
+    if (n->kind == ELV_NOTE_EVALUATED || n->kind == ELV_NOTE_CLIENTS_EVALUATED) {
+        elv_log_u64(&l, "n", n->score.n);
+        elv_log_real(&l, "accuracy", n->score.accuracy);
+        elv_log_real(&l, "loss", n->score.loss);
+    }
+    elv_log_end(&l);
+}
+
+static bool will_be_scored(const struct program *p, uint32_t version)
+{
+    return p->job.eval_every != 0 && version % p->job.eval_every == 0 &&
+           (p->scorer.run != NULL || p->job.eval_on != ELV_EVAL_SERVER);
+}
+
+/* The score the progress line waits for: the server's when it has a test set. */
+static bool scores_last(const struct program *p, const struct elv_note *n)
+{
+    const enum elv_note_kind kind =
+        p->scorer.run != NULL ? ELV_NOTE_EVALUATED : ELV_NOTE_CLIENTS_EVALUATED;
+    return n->kind == kind && n->version == p->last.report.version;
+}
+
+static void follow(struct program *p, const struct elv_note *n)
+{
+    log_note(p, n);
+    if (n->kind == ELV_NOTE_ROUND_OPENED && p->began == 0)
+        p->began = p->ended = n->at;
+    if (n->kind == ELV_NOTE_ROUND_CLOSED) {
+        tell_round(p);
+        p->ended = n->at;
+        p->last = (struct elv_round_line){.report = n->report};
+        p->waiting = true;
+        if (!will_be_scored(p, n->report.version))
+            tell_round(p);
+    }
+    if (scores_last(p, n)) {
+        p->last.scored = true;
+        p->last.score = n->score;
+        tell_round(p);
+    }
+    if (n->kind == ELV_NOTE_EVALUATION_FAILED)
+        tell_round(p);
+    if (n->kind == ELV_NOTE_OVER)
+        p->over = true;
+}
+
+static int save_model(struct program *p)
+{
+    const struct elv_model *m = &p->job.model;
+    const struct elv_server_stats *stats = elv_server_stats(&p->server);
+    char version[16], shape[ELV_MODEL_TEXT_MAX], run[2 * ELV_RUN_ID_LEN + 1];
+    size_t head, shape_len;
+    struct elv_line hex = elv_line_of(run, sizeof run);
+    elv_line_hex(&hex, p->server.run.run, ELV_RUN_ID_LEN);
+    snprintf(version, sizeof version, "%" PRIu32, stats->version);
+    if (elv_model_print(m, shape, sizeof shape, &shape_len) != ELV_OK)
+        return EXIT_FAILURE;
+    const struct elv_safetensors_meta meta[] = {
+        {"job", p->job.name}, {"run", run}, {"version", version}, {"shape", shape}};
+    const size_t body = (size_t)m->n_shared * sizeof(float);
+    uint8_t *file = malloc(ELV_SAFETENSORS_HEAD_MAX + body);
+    if (file == NULL)
+        return complain(p->model_path, "out of memory");
+    enum elv_err err = elv_safetensors_write(m, true, meta, sizeof meta / sizeof meta[0], file,
+                                             ELV_SAFETENSORS_HEAD_MAX, &head);
+    const float *w = elv_server_model(&p->server);
+    struct elv_wr out = elv_wr_of(file + (err == ELV_OK ? head : 0), body);
+    for (uint32_t i = 0; err == ELV_OK && i < m->n_shared; i++)
+        elv_wr_f32(&out, w[i]);
+    if (err == ELV_OK)
+        err = elv_posix_save(p->model_path, (struct elv_bytes){file, head + body});
+    free(file);
+    return err == ELV_OK ? EXIT_SUCCESS : complain(p->model_path, elv_err_text(err));
+}
+
+/* Once, when the run is over and its last score is in. */
+static void tell_result(struct program *p)
+{
+    char text[1024];
+    if (!p->over || p->told || p->waiting)
+        return;
+    p->told = true;
+    save_model(p);
+    struct elv_line out = elv_line_of(text, sizeof text);
+    const struct elv_run_facts f = facts(p);
+    const struct elv_server_stats *stats = elv_server_stats(&p->server);
+    printf("\n%-12s %" PRIu32 " versions, %" PRIu64 " rounds abandoned, %.1f s\n", "rounds",
+           stats->version, stats->rounds_abandoned, f.train_seconds);
+    printf("%-12s %" PRIu64 " used, %" PRIu64 " late, %" PRIu64 " refused, %" PRIu64
+           " declined or failed\n",
+           "updates", stats->updates_used, stats->updates_late, stats->updates_refused,
+           stats->updates_declined + stats->updates_failed);
+    printf("%-12s %.1f MiB up, %.1f MiB down\n", "chunks", (double)stats->bytes_up / 1048576,
+           (double)stats->bytes_down / 1048576);
+    printf("%-12s version %" PRIu32 " with accuracy %.4f\n\n", "best", stats->best_version,
+           stats->best_accuracy);
+    elv_report_result(&out, stats, &p->last, &f);
+    say(&out);
+    write_stats(p);
+    p->stop_at = p->host.clock.now(p->host.clock.self) + p->settings.linger_us;
+}
+
+/* The node, with an eye on its notes. */
+static void step(void *self, const struct elv_event *ev, struct elv_actions *out)
+{
+    struct program *p = self;
+    p->node.step(p->node.self, ev, out);
+    const struct elv_note *n;
+    while ((n = elv_note_next(&p->server.notes, &p->seen)) != NULL)
+        follow(p, n);
+    tell_result(p);
+}
+
+static elv_time_us deadline(const void *self)
+{
+    const struct program *p = self;
+    return p->node.deadline(p->node.self);
+}
+
+static enum elv_err run_work(void *self, const struct elv_compute *work, uint32_t budget)
+{
+    const struct program *p = self;
+    return p->node.run(p->node.self, work, budget);
+}
+
+/* Keys: looked up at each handshake, followed while the server runs. */
+
+static enum elv_err find_key(void *self, struct elv_text identity, struct elv_coap_key *key)
+{
+    const struct program *p = self;
+    const struct elv_key *k = elv_keytable_find(&p->keys.table, identity.at, identity.len);
+    if (k == NULL)
+        return ELV_ERR_MISSING;
+    *key = (struct elv_coap_key){.client = k->number, .psk = {k->key, k->key_len}};
+    return ELV_OK;
+}
+
+static void key_used(void *self, struct elv_text identity, uint32_t client)
+{
+    struct program *p = self;
+    (void)client;
+    elv_keys_used(&p->keys, identity.at, identity.len);
+}
+
+static void turn_out(void *ctx, uint32_t number)
+{
+    struct program *p = ctx;
+    elv_coap_server_drop(p->coap, number);
+    struct elv_event ev = {.kind = ELV_EV_GONE, .peer = number};
+    const struct elv_sink sink = elv_host_sink(&p->host);
+    sink.event(sink.self, &ev);
+}
+
+static void check_keys(struct program *p)
+{
+    struct elv_key_error e = {0};
+    bool changed = false;
+    const enum elv_err err = elv_keys_check(&p->keys, &changed, p, turn_out, &e);
+    if (err == ELV_OK && !changed)
+        return;
+    struct elv_log_line l = elv_log_begin(&p->log, err == ELV_OK ? ELV_LOG_INFO : ELV_LOG_ERROR,
+                                          err == ELV_OK ? "keys_taken" : "keys_refused");
+    elv_log_text(&l, "file", p->settings.keys);
+    if (err == ELV_OK)
+        elv_log_u64(&l, "n", p->keys.table.n);
+    else if (e.line > 0)
+        elv_log_u64(&l, "line", e.line);
+    if (err != ELV_OK)
+        elv_log_text(&l, "reason", e.why[0] != 0 ? e.why : elv_err_text(err));
+    elv_log_end(&l);
+}
+
+/* A source without a handle: what this program does by the clock. */
+static void by_the_clock(void *self)
+{
+    struct program *p = self;
+    const elv_time_us now = p->host.clock.now(p->host.clock.self);
+    if (now >= p->keys_at) {
+        p->keys_at = now + ELV_KEYS_CHECK_US;
+        check_keys(p);
+    }
+    if (now >= p->stop_at) {
+        p->stop_at = ELV_NEVER;
+        elv_host_stop(&p->host);
+    }
+}
+
+static elv_time_us clock_deadline(const void *self)
+{
+    const struct program *p = self;
+    return p->keys_at < p->stop_at ? p->keys_at : p->stop_at;
+}
+
+/* Building it all, in the order in which things need each other. */
+
+static const struct elv_kernels *pick_kernels(void)
+{
+    const char *name = getenv("ELV_KERNELS");
+    return name != NULL ? elv_kernels_by_name(name) : elv_kernels_best();
+}
+
+static int open_store(struct program *p)
+{
+    char why[ELV_SQLITE_WHY_MAX];
+    const struct elv_sqlite_cfg cfg = {.dir = p->settings.state, .job = p->job.name};
+    return elv_sqlite_open(&p->store, &cfg, why) == ELV_OK ? EXIT_SUCCESS
+                                                           : complain(p->settings.state, why);
+}
+
+static int server_failed(const struct program *p, enum elv_err err)
+{
+    if (err != ELV_ERR_MISMATCH)
+        return complain(p->settings.state, elv_err_text(err));
+    fprintf(stderr,
+            "elver-server: %s/%s holds a run of another model or seed; start over with "
+            "--new-run\n",
+            p->settings.state, p->job.name);
+    return EXIT_USAGE;
+}
+
+static int build_server(struct program *p, const struct elv_kernels *kernels)
+{
+    struct elv_server_cfg cfg = {.job = &p->job,
+                                 .limits = {.clients_max = p->settings.clients,
+                                            .uploads_max = p->settings.uploads,
+                                            .log_bytes_max = p->settings.log_bytes,
+                                            .window = p->settings.window},
+                                 .kernels = kernels,
+                                 .disk = elv_sqlite_disk(p->store),
+                                 .scorer = p->scorer.run != NULL ? &p->scorer : NULL,
+                                 .squeeze = &p->squeeze,
+                                 .start = p->start};
+    if (elv_posix_random().fill(NULL, cfg.run, sizeof cfg.run) != ELV_OK)
+        return complain("run", "the system gives no random bytes");
+    if (elv_zlib_open(&p->zlib) != ELV_OK)
+        return complain("zlib", "out of memory");
+    p->squeeze = elv_zlib_squeeze(p->zlib);
+    const size_t len = elv_server_mem(&cfg);
+    if (len == 0) {
+        complain(p->job_path, "the limits and the job do not go together");
+        return EXIT_USAGE;
+    }
+    p->server_mem = aligned_alloc(ELV_ARENA_ALIGN, (len + 63) / 64 * 64);
+    if (p->server_mem == NULL)
+        return complain("server", "out of memory");
+    const enum elv_err err = elv_server_init(&p->server, &cfg, p->server_mem, len);
+    if (err != ELV_OK)
+        return server_failed(p, err);
+    p->node = elv_server_node(&p->server);
+    return EXIT_SUCCESS;
+}
+
+static int load_pem(struct program *p, struct elv_coap_cert *cert)
+{
+    const char *paths[] = {p->settings.ca, p->settings.cert, p->settings.key};
+    struct elv_bytes *into[] = {&cert->ca, &cert->cert, &cert->key};
+    for (uint32_t i = 0; i < 3; i++) {
+        size_t len;
+        const enum elv_err err = i == 2
+                                     ? elv_posix_load_private(paths[i], PEM_MAX, &p->pem[i], &len)
+                                     : elv_posix_load(paths[i], PEM_MAX, &p->pem[i], &len);
+        if (err != ELV_OK) {
+            complain(paths[i], err == ELV_ERR_IO ? strerror(errno) : elv_err_text(err));
+            return EXIT_USAGE;
+        }
+        *into[i] = (struct elv_bytes){p->pem[i], len};
+    }
+    return EXIT_SUCCESS;
+}
+
+static uint32_t split_listen(char *text, const char *at[ELV_COAP_LISTEN_MAX])
+{
+    uint32_t n = 0;
+    for (char *word = strtok(text, ", \t"); word != NULL && n < ELV_COAP_LISTEN_MAX;
+         word = strtok(NULL, ", \t"))
+        at[n++] = word;
+    return n;
+}
+
+static int open_coap(struct program *p)
+{
+    struct elv_coap_cert cert = {0};
+    struct elv_coap_problem problem = {{0}};
+    const char *listen[ELV_COAP_LISTEN_MAX];
+    static char text[ELV_SETTING_TEXT_MAX];
+    if (p->settings.ca[0] != 0 && load_pem(p, &cert) != EXIT_SUCCESS)
+        return EXIT_USAGE;
+    snprintf(text, sizeof text, "%s", p->settings.listen);
+    const struct elv_coap_server_cfg cfg = {.listen = listen,
+                                            .n_listen = split_listen(text, listen),
+                                            .job = {p->job.name, strlen(p->job.name)},
+                                            .sink = elv_host_sink(&p->host),
+                                            .keys = {.self = p, .find = find_key, .used = key_used},
+                                            .cert = p->settings.ca[0] != 0 ? &cert : NULL,
+                                            .insecure = p->insecure,
+                                            .sessions_max = p->settings.sessions,
+                                            .half_open_max = p->settings.half_open,
+                                            .idle_s = (uint32_t)(p->settings.idle_us / 1000000),
+                                            .receive_buffer = (uint32_t)p->settings.receive_buffer};
+    const enum elv_err err = elv_coap_server_open(&cfg, &p->coap, &problem);
+    if (err == ELV_OK)
+        return EXIT_SUCCESS;
+    complain(p->settings.listen, problem.text);
+    return err == ELV_ERR_ARG ? EXIT_USAGE : EXIT_FAILURE;
+}
+
+static uint32_t thread_count(const struct program *p)
+{
+    const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    if (p->settings.threads != 0)
+        return p->settings.threads;
+    return cpus <= 2 ? 1 : cpus > 5 ? 4 : (uint32_t)cpus - 1;
+}
+
+static int wire_up(struct program *p)
+{
+    const struct elv_node node = {.self = p,
+                                  .actions_max = p->node.actions_max,
+                                  .step = step,
+                                  .deadline = deadline,
+                                  .run = run_work};
+    if (elv_host_init(&p->host, node, elv_posix_clock()) != ELV_OK)
+        return complain("host", "out of memory");
+    const struct elv_workers_cfg cfg = {.node = node,
+                                        .clock = elv_posix_clock(),
+                                        .sink = elv_host_sink(&p->host),
+                                        .n_threads = thread_count(p)};
+    if (elv_workers_open(&p->workers, &cfg) != ELV_OK)
+        return complain("workers", "the system gives no thread");
+    elv_sqlite_connect(p->store, elv_host_sink(&p->host));
+    const int status = open_coap(p);
+    if (status != EXIT_SUCCESS)
+        return status;
+    elv_host_wire(&p->host, elv_coap_server_net(p->coap), elv_sqlite_store(p->store), p->workers);
+    p->stop_at = ELV_NEVER;
+    p->keys_at = p->host.clock.now(p->host.clock.self) + ELV_KEYS_CHECK_US;
+    const struct elv_source sources[] = {
+        elv_coap_server_source(p->coap),
+        elv_sqlite_source(p->store),
+        elv_workers_source(p->workers),
+        {.self = p, .handle = -1, .ready = by_the_clock, .deadline = clock_deadline}};
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
+        if (elv_loop_add(&p->loop, sources[i]) != ELV_OK)
+            return complain("loop", "the system gives no descriptor");
+    return EXIT_SUCCESS;
+}
+
+static int open_keys(struct program *p)
+{
+    struct elv_key_error e = {0};
+    const enum elv_err err = elv_keys_open(&p->keys, p->settings.keys, &e);
+    if (err == ELV_OK)
+        return EXIT_SUCCESS;
+    if (e.line > 0)
+        fprintf(stderr, "elver-server: %s:%" PRIu32 ": %s\n", p->settings.keys, e.line, e.why);
+    else
+        complain(p->settings.keys, e.why[0] != 0 ? e.why : elv_err_text(err));
+    return EXIT_USAGE;
+}
+
+static void tell_start(const struct program *p, const struct elv_kernels *kernels)
+{
+    const struct elv_coap_server_info *info = elv_coap_server_info(p->coap);
+    const struct elv_server_stats *stats = elv_server_stats(&p->server);
+    struct elv_log_line l = elv_log_begin(&p->log, ELV_LOG_INFO, "serving");
+    elv_log_text(&l, "job", p->job.name);
+    elv_log_text(&l, "listen", p->settings.listen);
+    elv_log_u64(&l, "port", info->port[0]);
+    elv_log_u64(&l, "receive_buffer", info->receive_buffer);
+    elv_log_text(&l, "kernels", kernels->name);
+    elv_log_u64(&l, "threads", thread_count(p));
+    elv_log_u64(&l, "params", p->job.model.n_shared);
+    elv_log_i64(&l, "value_bits", stats->value_bits);
+    elv_log_i64(&l, "weight_bits", stats->weight_bits);
+    elv_log_u64(&l, "keys", p->keys.table.n);
+    elv_log_text(&l, "version", ELV_VERSION);
+    elv_log_end(&l);
+    if (!p->insecure)
+        return;
+    l = elv_log_begin(&p->log, ELV_LOG_WARN, "insecure");
+    elv_log_text(&l, "reason",
+                 "SERVING IN THE CLEAR: anybody on the path reads and changes everything");
+    elv_log_end(&l);
+}
+
+static void tear_down(struct program *p)
+{
+    elv_workers_close(p->workers);
+    elv_coap_server_close(p->coap);
+    elv_sqlite_close(p->store);
+    elv_keys_free(&p->keys);
+    elv_host_free(&p->host);
+    elv_zlib_close(p->zlib);
+    elv_dataset_free(&p->data);
+    for (uint32_t i = 0; i < 3; i++)
+        free(p->pem[i]);
+    free(p->start);
+    free(p->server_mem);
+    free(p->test_mem);
+}
+
+static int serve(struct program *p)
+{
+    const struct elv_kernels *kernels = pick_kernels();
+    if (kernels == NULL)
+        return misuse("ELV_KERNELS names a table that this machine cannot run");
+    p->log = (struct elv_log){.fd = STDERR_FILENO};
+    elv_log_level_of(p->settings.level, &p->log.level);
+    if (elv_loop_init(&p->loop) != ELV_OK)
+        return complain("loop", strerror(errno));
+    int status = open_keys(p);
+    if (status == EXIT_SUCCESS && p->new_run)
+        status = set_aside(p);
+    if (status == EXIT_SUCCESS)
+        status = compare_job(p);
+    if (status == EXIT_SUCCESS)
+        status = load_test_set(p, kernels);
+    if (status == EXIT_SUCCESS)
+        status = load_start(p);
+    if (status == EXIT_SUCCESS)
+        status = open_store(p);
+    if (status == EXIT_SUCCESS)
+        status = save_job(p);
+    if (status == EXIT_SUCCESS)
+        status = job_folder(p, "/model.safetensors", p->model_path);
+    if (status == EXIT_SUCCESS)
+        status = build_server(p, kernels);
+    if (status == EXIT_SUCCESS)
+        status = wire_up(p);
+    if (status != EXIT_SUCCESS)
+        return status;
+    tell_start(p, kernels);
+    status = elv_loop_run(&p->loop, &p->host);
+    if (status > 128)
+        _exit(status); /* a second signal: now */
+    write_stats(p);
+    const struct elv_server_stats *stats = elv_server_stats(&p->server);
+    if (status == 0 && stats->over && p->job.target_accuracy > 0 && !stats->target_reached)
+        return EXIT_MISSED;
+    return status;
+}
+
+/* The command line. */
+
+enum { SET_FLAGS = 7 };
+static const char *const set_flags[SET_FLAGS][2] = {
+    {"listen", "server.listen"}, {"state", "server.state"},   {"keys", "server.keys"},
+    {"stats", "server.stats"},   {"linger", "server.linger"}, {"threads", "server.threads"},
+    {"log-level", "log.level"}};
+
+enum { FLAG_SET = 256, FLAG_NEW = FLAG_SET + SET_FLAGS, FLAG_CHECK, FLAG_PRINT, FLAG_INSECURE };
+
+static const struct option flags[] = {{"config", required_argument, NULL, 'c'},
+                                      {"job", required_argument, NULL, 'j'},
+                                      {"set", required_argument, NULL, 's'},
+                                      {"listen", required_argument, NULL, FLAG_SET},
+                                      {"state", required_argument, NULL, FLAG_SET + 1},
+                                      {"keys", required_argument, NULL, FLAG_SET + 2},
+                                      {"stats", required_argument, NULL, FLAG_SET + 3},
+                                      {"linger", required_argument, NULL, FLAG_SET + 4},
+                                      {"threads", required_argument, NULL, FLAG_SET + 5},
+                                      {"log-level", required_argument, NULL, FLAG_SET + 6},
+                                      {"new-run", no_argument, NULL, FLAG_NEW},
+                                      {"check-config", no_argument, NULL, FLAG_CHECK},
+                                      {"print-config", no_argument, NULL, FLAG_PRINT},
+                                      {"insecure", no_argument, NULL, FLAG_INSECURE},
+                                      {"help", no_argument, NULL, 'h'},
+                                      {"version", no_argument, NULL, 'V'},
+                                      {NULL, 0, NULL, 0}};
+
+static int add_set(struct program *p, const char *text)
+{
+    if (p->n_sets == SETS_MAX)
+        return misuse("too many --set");
+    p->sets[p->n_sets++] = text;
+    return -1;
+}
+
+/* A flag that stands for --set; the text lives as long as the program. */
+static int add_flag(struct program *p, int flag, const char *value)
+{
+    const size_t len = strlen(value) + 32;
+    char *text = malloc(len);
+    if (text == NULL)
+        return complain("flags", "out of memory");
+    snprintf(text, len, "%s=%s", set_flags[flag - FLAG_SET][1], value);
+    return add_set(p, text);
+}
+
+/* -1: go on; else the exit code. */
+static int parse(int argc, char **argv, struct program *p)
+{
+    int c, early = -1;
+    while (early < 0 && (c = getopt_long(argc, argv, "c:j:s:hV", flags, NULL)) != -1) {
+        if (c >= FLAG_SET && c < FLAG_SET + SET_FLAGS) {
+            early = add_flag(p, c, optarg);
+            continue;
+        }
+        switch (c) {
+        case 'c':
+            p->config_path = optarg;
+            break;
+        case 'j':
+            p->job_path = optarg;
+            break;
+        case 's':
+            early = add_set(p, optarg);
+            break;
+        case FLAG_NEW:
+            p->new_run = true;
+            break;
+        case FLAG_CHECK:
+            p->check = true;
+            break;
+        case FLAG_PRINT:
+            p->print = true;
+            break;
+        case FLAG_INSECURE:
+            p->insecure = true;
+            break;
+        case 'h':
+            fputs(usage_text, stdout);
+            return EXIT_SUCCESS;
+        case 'V':
+            puts("elver-server " ELV_VERSION);
+            return EXIT_SUCCESS;
+        default:
+            fputs("Try 'elver-server --help'.\n", stderr);
+            return EXIT_USAGE;
+        }
+    }
+    if (early < 0 && optind < argc)
+        return misuse("it takes no arguments besides its flags");
+    if (early < 0 && p->job_path == NULL)
+        return misuse("a job is missing: --job FILE");
+    return early;
+}
+
+int main(int argc, char **argv)
+{
+    static struct program p;
+    int status = parse(argc, argv, &p);
+    if (status >= 0)
+        return status;
+    status = configure(&p);
+    if (status != EXIT_SUCCESS)
+        return status;
+    if (p.print)
+        print_config(&p);
+    if (p.check && !p.print)
+        printf("%s: ok\n", p.job_path);
+    if (p.check || p.print)
+        return EXIT_SUCCESS;
+    status = serve(&p);
+    tear_down(&p);
+    return status;
+}

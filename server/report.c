@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/report.h"
+
+#include <math.h>
+
+#include "elver/version.h"
+
+static void put_uint(struct elv_line *out, const char *key, uint64_t v)
+{
+    elv_line_add(out, key);
+    elv_line_uint(out, v);
+}
+
+/* `v` with a fixed number of decimals, at most 6; "nan" for what is unknown. */
+static void put_fixed(struct elv_line *out, const char *key, double v, unsigned decimals)
+{
+    elv_line_add(out, key);
+    if (!isfinite(v)) {
+        elv_line_add(out, "nan");
+        return;
+    }
+    uint64_t unit = 1;
+    for (unsigned i = 0; i < decimals; i++)
+        unit *= 10;
+    if (v < 0)
+        elv_line_add(out, "-");
+    const double scaled = fabs(v) * (double)unit + 0.5;
+    const uint64_t whole = scaled < 1e18 ? (uint64_t)scaled : (uint64_t)1e18;
+    elv_line_uint(out, whole / unit);
+    if (decimals == 0)
+        return;
+    elv_line_add(out, ".");
+    for (uint64_t rest = whole % unit; unit > 1; rest %= unit) {
+        unit /= 10;
+        elv_line_uint(out, rest / unit);
+    }
+}
+
+static double seconds(elv_time_us us) { return (double)us / 1e6; }
+
+static double per_update(const struct elv_server_stats *stats)
+{
+    return stats->updates_used == 0 ? (double)NAN
+                                    : (double)stats->bytes_up / (double)stats->updates_used;
+}
+
+void elv_report_round(struct elv_line *out, const struct elv_round_line *line)
+{
+    const struct elv_round_report *r = &line->report;
+    put_uint(out, "round ", r->version);
+    put_fixed(out, " accuracy=", line->scored ? line->score.accuracy : (double)NAN, 4);
+    put_fixed(out,
+              " balanced_accuracy=", line->scored ? line->score.balanced_accuracy : (double)NAN, 4);
+    put_fixed(out, " loss=", line->scored ? line->score.loss : r->loss, 4);
+    put_uint(out, " used=", r->n_used);
+    put_uint(out, " late=", r->n_late);
+    put_uint(out, " refused=", r->n_refused);
+    put_uint(out, " bytes_up=", r->bytes_up);
+    put_uint(out, " bytes_down=", r->bytes_down);
+    put_fixed(out, " seconds=", seconds(r->took), 3);
+}
+
+void elv_report_result(struct elv_line *out, const struct elv_server_stats *stats,
+                       const struct elv_round_line *last, const struct elv_run_facts *facts)
+{
+    put_fixed(out, "result accuracy=", last->scored ? last->score.accuracy : (double)NAN, 4);
+    put_fixed(out,
+              " balanced_accuracy=", last->scored ? last->score.balanced_accuracy : (double)NAN, 4);
+    put_uint(out, " rounds=", stats->version);
+    put_fixed(out, " train_seconds=", facts->train_seconds, 2);
+    put_uint(out, " updates_used=", stats->updates_used);
+    put_uint(out, " updates_late=", stats->updates_late);
+    put_uint(out, " updates_refused=", stats->updates_refused);
+    put_fixed(out, " bytes_up_per_client_round=", per_update(stats), 0);
+    put_uint(out, " server_peak_rss_kib=", facts->peak_rss_kib);
+    put_uint(out, " worst_round_overrun_ms=", (uint64_t)(stats->worst_overrun + 999) / 1000);
+    elv_line_add(out, " model=");
+    elv_line_add(out, facts->model);
+    elv_line_add(out, " digest=");
+    elv_line_hex(out, stats->model, sizeof stats->model);
+    elv_line_add(out, " version=" ELV_VERSION);
+}
+
+/* JSON has no NaN: what is unknown is null. */
+static void put_json(struct elv_line *out, const char *key, double v, unsigned decimals)
+{
+    if (isfinite(v)) {
+        put_fixed(out, key, v, decimals);
+        return;
+    }
+    elv_line_add(out, key);
+    elv_line_add(out, "null");
+}
+
+static void put_bool(struct elv_line *out, const char *key, bool v)
+{
+    elv_line_add(out, key);
+    elv_line_add(out, v ? "true" : "false");
+}
+
+static void put_refusals(struct elv_line *out, const struct elv_server_stats *stats)
+{
+    bool first = true;
+    elv_line_add(out, ",\"refused\":{");
+    for (uint32_t i = 1; i < sizeof stats->refused / sizeof stats->refused[0]; i++) {
+        if (stats->refused[i] == 0)
+            continue;
+        elv_line_add(out, first ? "\"" : ",\"");
+        elv_line_add(out, elv_reason_text((enum elv_reason)i));
+        put_uint(out, "\":", stats->refused[i]);
+        first = false;
+    }
+    elv_line_add(out, "}");
+}
+
+void elv_report_json(struct elv_line *out, const struct elv_server_stats *s,
+                     const struct elv_round_line *last, const struct elv_run_facts *facts)
+{
+    const double nothing = (double)NAN;
+    elv_line_add(out, "{\"version\":\"" ELV_VERSION "\"");
+    put_uint(out, ",\"model_version\":", s->version);
+    elv_line_add(out, ",\"digest\":\"");
+    elv_line_hex(out, s->model, sizeof s->model);
+    put_uint(out, "\",\"round\":", s->round);
+    put_bool(out, ",\"round_open\":", s->round_open);
+    put_bool(out, ",\"over\":", s->over);
+    put_bool(out, ",\"target_reached\":", s->target_reached);
+    put_json(out, ",\"accuracy\":", last->scored ? last->score.accuracy : nothing, 6);
+    put_json(out, ",\"balanced_accuracy\":", last->scored ? last->score.balanced_accuracy : nothing,
+             6);
+    put_json(out, ",\"macro_f1\":", last->scored ? last->score.macro_f1 : nothing, 6);
+    put_json(out, ",\"loss\":", last->scored ? last->score.loss : nothing, 6);
+    put_json(out, ",\"train_loss\":", last->report.version > 0 ? last->report.loss : nothing, 6);
+    put_uint(out, ",\"best_version\":", s->best_version);
+    put_json(out, ",\"best_accuracy\":", s->best_accuracy >= 0 ? s->best_accuracy : nothing, 6);
+    put_json(out, ",\"train_seconds\":", facts->train_seconds, 3);
+    put_uint(out, ",\"clients\":", s->n_clients);
+    put_uint(out, ",\"joined\":", s->n_joined);
+    put_uint(out, ",\"joins\":", s->joins);
+    put_uint(out, ",\"leaves\":", s->leaves);
+    put_uint(out, ",\"twins\":", s->twins);
+    put_uint(out, ",\"capped\":", s->capped);
+    put_uint(out, ",\"uploads\":", s->n_uploads);
+    put_uint(out, ",\"rounds_opened\":", s->rounds_opened);
+    put_uint(out, ",\"rounds_closed\":", s->rounds_closed);
+    put_uint(out, ",\"rounds_abandoned\":", s->rounds_abandoned);
+    put_uint(out, ",\"updates_used\":", s->updates_used);
+    put_uint(out, ",\"updates_late\":", s->updates_late);
+    put_uint(out, ",\"updates_refused\":", s->updates_refused);
+    put_uint(out, ",\"updates_declined\":", s->updates_declined);
+    put_uint(out, ",\"updates_failed\":", s->updates_failed);
+    put_uint(out, ",\"requests\":", s->requests);
+    put_uint(out, ",\"malformed\":", s->malformed);
+    put_uint(out, ",\"chunks_up\":", s->chunks_up);
+    put_uint(out, ",\"chunks_repeated\":", s->chunks_repeated);
+    put_uint(out, ",\"chunks_down\":", s->chunks_down);
+    put_uint(out, ",\"bytes_up\":", s->bytes_up);
+    put_uint(out, ",\"bytes_down\":", s->bytes_down);
+    put_uint(out, ",\"log_bytes\":", s->log_bytes);
+    put_uint(out, ",\"store_failures\":", s->store_failures);
+    put_json(out, ",\"worst_round_overrun_ms\":", seconds(s->worst_overrun) * 1e3, 3);
+    put_uint(out, ",\"peak_rss_kib\":", facts->peak_rss_kib);
+    put_refusals(out, s);
+    elv_line_add(out, "}\n");
+}
