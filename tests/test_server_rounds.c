@@ -540,11 +540,11 @@ static void no_round_opens_on_a_version_that_could_not_be_stored(void **state)
 static void a_round_written_down_in_part_is_written_again(void **state)
 {
     (void)state;
-    enum { N = 1500 }; /* six records, four per step */
+    enum { N = 2500 }; /* ten records, four per step */
     struct world w;
     world_init(&w);
     w.cfg.limits.clients_max = N + 1;
-    world_set(&w, "select", "min_clients", "1500");
+    world_set(&w, "select", "min_clients", "2500");
     world_start(&w);
     for (uint32_t peer = 1; peer <= N; peer++)
         world_join(&w, peer);
