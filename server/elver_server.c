@@ -101,7 +101,9 @@ struct program {
     /* What is told. */
     uint64_t seen; /* notes */
     struct elv_follow told;
-    elv_time_us stop_at;
+    elv_time_us stop_at; /* when lingering ends */
+    bool holding;        /* the node has asked for the end: */
+    struct elv_action held;
     elv_time_us keys_at;
     char model_path[PATH_LEN];
 };
@@ -495,6 +497,21 @@ static void tell_result(struct program *p)
     p->stop_at = p->host.clock.now(p->host.clock.self) + p->settings.linger_us;
 }
 
+/* A finished node asks for the end at once; the program goes on answering `stop` for a while. */
+static void hold_end(struct program *p, struct elv_actions *out)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < out->n; i++) {
+        if (out->at[i].kind == ELV_DO_END && elv_server_stats(&p->server)->over) {
+            p->holding = true;
+            p->held = out->at[i];
+        } else {
+            out->at[kept++] = out->at[i];
+        }
+    }
+    out->n = kept;
+}
+
 /* The node, with an eye on its notes. */
 static void step(void *self, const struct elv_event *ev, struct elv_actions *out)
 {
@@ -504,6 +521,9 @@ static void step(void *self, const struct elv_event *ev, struct elv_actions *out
     while ((n = elv_note_next(&p->server.notes, &p->seen)) != NULL)
         follow(p, n);
     tell_result(p);
+    hold_end(p, out);
+    if (p->holding && ev->kind == ELV_EV_STOP)
+        out->at[out->n++] = p->held;
 }
 
 static elv_time_us deadline(const void *self)
@@ -711,7 +731,7 @@ static uint32_t thread_count(const struct program *p)
 static int wire_up(struct program *p)
 {
     const struct elv_node node = {.self = p,
-                                  .actions_max = p->node.actions_max,
+                                  .actions_max = p->node.actions_max + 1, /* the held one */
                                   .step = step,
                                   .deadline = deadline,
                                   .run = run_work};
