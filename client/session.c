@@ -531,10 +531,7 @@ static void relink(struct elv_client *c, struct elv_actions *out)
     c->renew = false;
     elv_link_renewed(&c->link, c->now, elv_rto(&c->transfer.rtt), &c->rng);
     elv_transfer_relink(&c->transfer);
-    if (c->control.op != ELV_OP_NONE) {
-        elv_control_drop(&c->control);
-        c->control.retry_us = c->now;
-    }
+    elv_control_drop(&c->control); /* and it is asked again at once */
 }
 
 static void emit_forgets(struct elv_client *c, struct elv_actions *out)
