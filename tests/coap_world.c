@@ -117,11 +117,13 @@ static void used_key(void *self, struct elv_text identity, uint32_t client)
     if (k == NULL || k->client != client)
         abort();
     k->used++;
+    if (k->replaces != NULL)
+        key_of(self, (struct elv_text){k->replaces, strlen(k->replaces)})->revoked = true;
 }
 
 void world_add_key(struct world *w, const char *identity, const char *psk, uint32_t client)
 {
-    w->key[w->n_keys++] = (struct world_key){identity, psk, client, false, 0};
+    w->key[w->n_keys++] = (struct world_key){.identity = identity, .psk = psk, .client = client};
 }
 
 /* ---- client nodes */

@@ -17,7 +17,8 @@ struct world_key {
     const char *psk;
     uint32_t client;
     bool revoked;
-    uint32_t used; /* handshakes */
+    uint32_t used;        /* handshakes */
+    const char *replaces; /* the identity that the first of them revokes */
 };
 
 struct world_later {

@@ -329,6 +329,12 @@ void relay_move(struct relay *r)
     }
 }
 
+void relay_inject(struct relay *r, bool from_client, const uint8_t *datagram, size_t len)
+{
+    if (r->n_clients != 0)
+        hold(r, r->n_clients - 1, from_client, datagram, len);
+}
+
 uint16_t relay_port(const struct relay *r) { return r->port; }
 int relay_fd(const struct relay *r) { return r->epoll_fd; }
 void relay_set_loss(struct relay *r, uint32_t ppm) { r->cfg.loss_ppm = ppm; }

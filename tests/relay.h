@@ -43,6 +43,8 @@ int64_t relay_deadline(const struct relay *r);      /* call relay_step then; INT
 void relay_step(struct relay *r);                   /* does not wait */
 void relay_set_loss(struct relay *r, uint32_t ppm); /* 1000000: nothing gets through */
 void relay_move(struct relay *r);                   /* all clients appear at new addresses */
+/* Sends something of one's own, as if the client opened last, or the server, had. */
+void relay_inject(struct relay *r, bool from_client, const uint8_t *datagram, size_t len);
 const struct relay_stats *relay_stats(const struct relay *r);
 
 #endif

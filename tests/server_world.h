@@ -32,15 +32,23 @@ struct world {
     struct fake_disk disk;
     elv_time_us now;
 
-    bool hold_stores;   /* leave them in the queue */
-    bool hold_computes; /* start no work */
-    uint32_t budget;    /* per slice; 0: 1000 */
+    bool hold_stores;               /* leave them in the queue */
+    bool hold_computes;             /* start no work */
+    enum elv_server_work hold_work; /* start none of this kind */
+    uint32_t budget;                /* per slice; 0: 1000 */
     struct elv_action work[4];
     uint32_t n_work;
 
+    uint32_t requests_left; /* the process dies at this request from now; 0: never */
     uint32_t last_request;
     struct world_reply *replies; /* by request id */
     uint32_t notified[WORLD_NOTIFIED], n_notified;
+    struct elv_scorer scorer; /* a fake one, if the test set w.cfg.scorer to it */
+    double accuracy[16];      /* it finds, by version */
+    uint32_t scored;          /* version in its hands */
+    float scored_sum;         /* of the weights it was given */
+    uint32_t score_slices;
+    enum elv_err score_err; /* how it ends */
     bool ended;
     uint32_t exit_code;
     uint64_t seen_notes;
@@ -68,7 +76,8 @@ struct elv_join world_join_of(const struct world *w, uint32_t peer);
 struct world_reply *world_join_as(struct world *w, uint32_t peer, const struct elv_join *join);
 void world_join(struct world *w, uint32_t peer); /* and it must work */
 void world_leave(struct world *w, uint32_t peer);
-void world_ticket(struct world *w, uint32_t peer, struct elv_ticket *t);
+/* False, and `t` untouched: no answer, or a refusal. */
+bool world_ticket(struct world *w, uint32_t peer, struct elv_ticket *t);
 
 /* The update a peer makes for a ticket: f32 [n_shared], small. */
 void world_update(const struct world *w, uint32_t peer, const struct elv_ticket *t, float *v);
@@ -89,8 +98,12 @@ struct world_reply *world_put(struct world *w, const struct upload *u, uint32_t 
 struct world_reply *world_commit(struct world *w, const struct upload *u);
 enum elv_decision world_verdict(const struct world_reply *r, enum elv_reason *reason);
 
-/* Ticket, update, chunks, commit. True when it was accepted. */
+/* Ticket, update, chunks, commit. True when it was accepted. `attempt` makes the nonce another. */
+bool world_attempt(struct world *w, uint32_t peer, uint32_t attempt);
 bool world_contribute(struct world *w, uint32_t peer);
+
+/* Evaluates with what `accuracy` says, in three slices, and checks that the weights stay put. */
+void world_add_scorer(struct world *w);
 
 /* How many notes of a kind came since the last time. */
 uint32_t world_notes(struct world *w, enum elv_note_kind kind);

@@ -1,36 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ports/inih/ini.h - reads INI text, key by key, for whoever knows what the keys mean.
+/* ports/inih/ini.h - job and configuration files: libinih reads them, this adds what it lets pass.
  *
  *     [section]
- *     key = value   ; a comment after a blank and a semicolon
- *     # a comment
+ *     key = value             ; comment, after white space
+ *     long = one, two,
+ *         three               an indented line continues the value above, joined by a space
  *
- * Stops at the first thing that is wrong and says where. Nothing is kept. Any thread. */
+ * Refused with line and reason: keys given twice, lines, values and section names too long, control
+ * characters, what is neither section, key nor comment, and an indented line that looks like a key
+ * (it would silently become part of the value above). What sections, keys and values mean is the
+ * caller's business. No state; any thread. */
 #ifndef ELV_PORTS_INIH_INI_H
 #define ELV_PORTS_INIH_INI_H
 
 #include "common/cursor.h"
 
-#define ELV_INI_FILE_MAX 1048576u
-#define ELV_INI_WHY_MAX 256u
+#define ELV_INI_WHY_MAX 256u      /* what `each` may say */
+#define ELV_INI_MESSAGE_MAX 1024u /* with file and line */
+#define ELV_INI_VALUE_MAX 1024u   /* of a value, its closing zero included */
+#define ELV_INI_KEYS_MAX 512u     /* in one file */
+#define ELV_INI_FILE_MAX (1u << 20)
 
-struct elv_ini_error {
-    uint32_t line; /* from 1; 0: about the whole file */
-    char why[ELV_INI_WHY_MAX];
-};
-
-/* Takes one key; texts are borrowed for the call. On failure `why` is a sentence, without file and
- * line. */
-typedef enum elv_err elv_ini_take(void *ctx, const char *section, const char *key,
+/* One key. Texts are borrowed for the call; `section` is empty before the first one. What is not
+ * ELV_OK stops the reading, and `why` says in a sentence what would be accepted. */
+typedef enum elv_err elv_ini_each(void *ctx, const char *section, const char *key,
                                   const char *value, uint32_t line, char why[ELV_INI_WHY_MAX]);
 
-/* ELV_ERR_FORMAT: a line is no section, key or comment, or too long, or holds a zero byte; else
- * what `take` returned. `e` is written on failure. */
-enum elv_err elv_ini_parse(struct elv_bytes text, elv_ini_take *take, void *ctx,
-                           struct elv_ini_error *e);
+/* Calls `each` for the keys in their order, until one fails. On failure `message` is
+ * "NAME:LINE: sentence", ready to print. ELV_ERR_FORMAT: refused here; ELV_ERR_MEMORY; else what
+ * `each` returned. Keys before the wrong line have been given to `each`,
+ * and some behind it may have been. */
+enum elv_err elv_ini_parse(struct elv_bytes text, const char *name, void *ctx, elv_ini_each *each,
+                           char message[ELV_INI_MESSAGE_MAX]);
 
-/* The same from a file of at most ELV_INI_FILE_MAX bytes. ELV_ERR_MISSING, ELV_ERR_IO: it cannot be
- * read; ELV_ERR_FULL: it is longer; ELV_ERR_MEMORY. */
-enum elv_err elv_ini_read(const char *path, elv_ini_take *take, void *ctx, struct elv_ini_error *e);
+/* The same from a file. ELV_ERR_MISSING, ELV_ERR_IO; ELV_ERR_FULL: longer than ELV_INI_FILE_MAX. */
+enum elv_err elv_ini_load(const char *path, void *ctx, elv_ini_each *each,
+                          char message[ELV_INI_MESSAGE_MAX]);
 
 #endif

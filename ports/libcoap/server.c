@@ -231,6 +231,19 @@ static void make_room(struct elv_coap_server *s, const struct elv_coap_seat *sea
         evict(s, each);
 }
 
+/* Sessions of a generation that the newer one has just retired end with it. */
+static void close_retired(struct elv_coap_server *s, const struct elv_coap_seat *seat)
+{
+    struct elv_coap_seat *each = elv_coap_seat_first(&s->seats, seat->client);
+    for (; each != NULL; each = elv_coap_seat_next(&s->seats, each)) {
+        struct elv_coap_key key = {0};
+        const struct elv_text identity = {each->identity, each->identity_len};
+        if (each != seat && !each->doomed &&
+            s->cfg.keys.find(s->cfg.keys.self, identity, &key) != ELV_OK)
+            elv_coap_seat_doom(&s->seats, each);
+    }
+}
+
 /* The first request proves that the handshake was completed by the holder of the key. */
 static void prove(struct elv_coap_server *s, struct elv_coap_seat *seat)
 {
@@ -240,6 +253,7 @@ static void prove(struct elv_coap_server *s, struct elv_coap_seat *seat)
     if (s->cfg.keys.used != NULL)
         s->cfg.keys.used(s->cfg.keys.self, (struct elv_text){seat->identity, seat->identity_len},
                          seat->client);
+    close_retired(s, seat);
     make_room(s, seat);
 }
 
@@ -703,7 +717,7 @@ static enum elv_err configure(struct elv_coap_server *s, const struct elv_coap_s
         text = "the name of the job is not acceptable";
     else if (s->cfg.pending_max > 1u << SLOT_BITS || s->cfg.sessions_max > 1u << 20 ||
              s->cfg.half_open_max > 1u << 16 || s->cfg.ack_timeout_ms > 60000 ||
-             s->cfg.dtls_timer_ms > ELV_COAP_DTLS_TIMER_MAX_MS)
+             s->cfg.dtls_timer_ms > ELV_COAP_DTLS_TIMER_MAX_MS || s->cfg.idle_s > 4000000)
         text = "a limit is too large";
     if (text != NULL) {
         snprintf(problem->text, sizeof problem->text, "%s", text);

@@ -33,7 +33,7 @@ struct elv_coap_keys {
      * ELV_ERR_AUTH says that the identity was revoked and is counted apart. */
     enum elv_err (*find)(void *self, struct elv_text identity, struct elv_coap_key *key);
     /* May be NULL. A handshake with `identity` has just been completed, which ends the life of
-     * older generations of the same name. */
+     * older generations of the same name: their sessions are closed if `find` refuses them now. */
     void (*used)(void *self, struct elv_text identity, uint32_t client);
 };
 
@@ -52,7 +52,7 @@ struct elv_coap_server_cfg {
     uint32_t sessions_max;   /* 16384; beyond it the one longest unused is closed */
     uint32_t per_client_max; /* 4 sessions of one client; likewise */
     uint32_t half_open_max;  /* 1024 handshakes under way */
-    uint32_t idle_s;         /* 86400: a session unused for so long is closed */
+    uint32_t idle_s;         /* 86400: a session unused for so long is closed; at most 4000000 */
     uint32_t pending_max;    /* 4096 requests answered later; at most 32768; beyond it 5.03 */
     uint32_t ack_timeout_ms; /* 2000: first repetition of an answer given later; doubles, 4 times */
     uint32_t dtls_timer_ms;  /* 1000: likewise of a handshake's flights; needs a patched libcoap */
@@ -92,7 +92,8 @@ struct elv_source elv_coap_server_source(struct elv_coap_server *server);
 const struct elv_coap_server_stats *elv_coap_server_stats(const struct elv_coap_server *server);
 const struct elv_coap_server_info *elv_coap_server_info(const struct elv_coap_server *server);
 
-/* Closes the sessions of a revoked client, at the latest when `ready` is called next. */
+/* Closes the sessions of a revoked client, at the latest when `ready` is called next. The program
+ * tells its node. */
 void elv_coap_server_drop(struct elv_coap_server *server, uint32_t client);
 
 #ifdef __cplusplus

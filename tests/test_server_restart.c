@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whenever the server dies, it goes on as if it had not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "tests/server_world.h"
+
+enum { PEERS = 4, ROUNDS = 3 };
+
+static void prepare(struct world *w, const char *down)
+{
+    world_init(w);
+    world_set(w, "job", "rounds", "3");
+    world_set(w, "select", "min_clients", "4");
+    world_set(w, "sync", "deadline", "3600s");
+    world_set(w, "transfer", "up", "q8");
+    world_set(w, "transfer", "down", down);
+}
+
+/* The peers do what their tickets say until they are told to stop, or the server is dead. */
+static bool drive(struct world *w, uint32_t attempt)
+{
+    for (uint32_t turn = 0; turn < 4 * ROUNDS; turn++) {
+        for (uint32_t peer = 1; peer <= PEERS && !w->disk.dead; peer++) {
+            struct elv_ticket t;
+            if (world_ticket(w, peer, &t)) {
+                if (t.what == ELV_WHAT_STOP)
+                    return true;
+                if (t.what == ELV_WHAT_TRAIN)
+                    world_attempt(w, peer, attempt);
+            } else if (!w->disk.dead) {
+                world_join(w, peer);
+            }
+        }
+    }
+    return false;
+}
+
+static void undisturbed(const char *down, uint8_t digest[32], uint64_t *n_transactions)
+{
+    struct world w;
+    prepare(&w, down);
+    world_start(&w);
+    assert_true(drive(&w, 1));
+    memcpy(digest, elv_server_stats(w.s)->model, 32);
+    *n_transactions = w.disk.n_transactions;
+    world_free(&w);
+}
+
+static void revive(struct world *w, bool power, uint32_t attempt)
+{
+    world_crash(w, power);
+    assert_int_equal(world_try_start(w), ELV_OK);
+    assert_true(drive(w, attempt));
+}
+
+static void dying_at_any_transaction_gives_the_bytes_of_an_undisturbed_run(void **state)
+{
+    (void)state;
+    static const char *const downs[] = {"f32", "q8"};
+    for (size_t d = 0; d < 2; d++) {
+        uint8_t digest[32];
+        uint64_t n;
+        undisturbed(downs[d], digest, &n);
+        assert_true(n > 20);
+        for (uint64_t k = 1; k <= n; k++) {
+            struct world w;
+            prepare(&w, downs[d]);
+            w.disk.crash_at = k;
+            world_start(&w);
+            assert_false(drive(&w, 1) && !w.disk.dead);
+            revive(&w, k % 2 == 0, k % 3 == 0 ? 2 : 1);
+            assert_memory_equal(elv_server_stats(w.s)->model, digest, 32);
+            assert_int_equal(elv_server_stats(w.s)->version, ROUNDS);
+            world_free(&w);
+        }
+    }
+}
+
+static void dying_at_any_request_gives_the_bytes_of_an_undisturbed_run(void **state)
+{
+    (void)state;
+    uint8_t digest[32];
+    uint64_t n;
+    undisturbed("q8", digest, &n);
+    for (uint32_t k = 1;; k++) {
+        struct world w;
+        prepare(&w, "q8");
+        world_start(&w);
+        w.requests_left = k;
+        if (drive(&w, 1)) {
+            world_free(&w);
+            break;
+        }
+        revive(&w, false, k % 2 == 0 ? 2 : 1);
+        assert_memory_equal(elv_server_stats(w.s)->model, digest, 32);
+        world_free(&w);
+    }
+}
+
+static void dying_again_and_again_changes_nothing(void **state)
+{
+    (void)state;
+    uint8_t digest[32];
+    uint64_t n;
+    undisturbed("q8", digest, &n);
+    for (uint64_t step = 2; step < 9; step++) {
+        struct world w;
+        prepare(&w, "q8");
+        w.disk.crash_at = step;
+        world_start(&w);
+        for (uint32_t lives = 1; !drive(&w, lives % 3 + 1); lives++) {
+            assert_true(lives < 100);
+            world_crash(&w, lives % 2 == 0);
+            w.disk.crash_at = w.disk.n_transactions + step;
+            assert_int_equal(world_try_start(&w), ELV_OK);
+        }
+        assert_memory_equal(elv_server_stats(w.s)->model, digest, 32);
+        world_free(&w);
+    }
+}
+
+static void a_transfer_goes_on_where_it_was(void **state)
+{
+    (void)state;
+    struct world w;
+    struct elv_ticket t, again;
+    static float v[1020];
+    struct upload u;
+    struct elv_progress p;
+    world_init(&w);
+    world_start(&w);
+    world_join(&w, 1);
+    world_ticket(&w, 1, &t);
+    world_update(&w, 1, &t, v);
+    world_encode(&w, &u, 1, &t, v, 5);
+    assert_int_equal(u.n_chunks, 5);
+    world_put(&w, &u, 0);
+    world_put(&w, &u, 3);
+    world_crash(&w, false);
+    world_start(&w);
+    assert_true(world_ticket(&w, 1, &again));
+    assert_int_equal(again.assignment, t.assignment);
+    const struct world_reply *r = world_put(&w, &u, 3);
+    assert_int_equal(elv_progress_decode((struct elv_bytes){r->body, r->len}, &p), ELV_OK);
+    assert_int_equal(p.missing.first, 1);
+    assert_int_equal(p.missing.have[0], 1 << 2); /* chunk 3 */
+    assert_int_equal(elv_server_stats(w.s)->chunks_repeated, 1);
+    for (uint32_t i = 0; i < u.n_chunks; i++)
+        world_put(&w, &u, i);
+    assert_int_equal(world_verdict(world_commit(&w, &u), NULL), ELV_ACCEPTED);
+    world_free(&w);
+}
+
+static void a_decision_is_the_same_for_ever(void **state)
+{
+    (void)state;
+    struct world w;
+    struct elv_ticket t;
+    static float v[1020];
+    struct upload u;
+    enum elv_reason reason;
+    world_init(&w);
+    world_set(&w, "select", "min_clients", "2");
+    world_start(&w);
+    world_join(&w, 1);
+    world_join(&w, 2);
+    world_ticket(&w, 1, &t);
+    world_update(&w, 1, &t, v);
+    v[17] = 9.0f; /* beyond the bound */
+    world_encode(&w, &u, 1, &t, v, 5);
+    for (uint32_t i = 0; i < u.n_chunks; i++)
+        world_put(&w, &u, i);
+    assert_int_equal(world_verdict(world_commit(&w, &u), &reason), ELV_REFUSED);
+    assert_int_equal(reason, ELV_REASON_OUT_OF_RANGE);
+    world_crash(&w, true);
+    world_start(&w);
+    reason = ELV_REASON_NONE;
+    assert_int_equal(world_verdict(world_commit(&w, &u), &reason), ELV_REFUSED);
+    assert_int_equal(reason, ELV_REASON_OUT_OF_RANGE);
+    assert_true(world_refused(world_put(&w, &u, 0), ELV_CODE_CONFLICT, ELV_REASON_DUPLICATE));
+    world_free(&w);
+}
+
+static void a_restart_re_arms_what_is_left_of_the_deadline(void **state)
+{
+    (void)state;
+    struct world w;
+    struct elv_ticket t;
+    world_init(&w);
+    world_start(&w);
+    world_join(&w, 1);
+    world_advance(&w, 12000000);
+    world_crash(&w, false);
+    w.now += 500000000; /* however long it was down */
+    world_start(&w);
+    world_ticket(&w, 1, &t);
+    assert_int_equal(t.what, ELV_WHAT_TRAIN);
+    assert_in_range(t.deadline_ms, 17000, 19001);
+    world_free(&w);
+}
+
+static void a_finished_job_is_still_finished(void **state)
+{
+    (void)state;
+    struct world w;
+    struct elv_ticket t;
+    world_init(&w);
+    world_set(&w, "job", "rounds", "1");
+    world_start(&w);
+    world_join(&w, 1);
+    assert_true(world_contribute(&w, 1));
+    assert_true(w.ended);
+    world_crash(&w, true);
+    world_start(&w);
+    assert_true(w.ended);
+    world_ticket(&w, 1, &t);
+    assert_int_equal(t.what, ELV_WHAT_STOP);
+    world_crash(&w, true);
+    world_set(&w, "job", "rounds", "2"); /* more rounds: it goes on */
+    world_start(&w);
+    assert_false(w.ended);
+    assert_true(world_contribute(&w, 1));
+    assert_int_equal(elv_server_stats(w.s)->version, 2);
+    world_free(&w);
+}
+
+static void the_state_of_another_job_is_refused(void **state)
+{
+    (void)state;
+    struct world w;
+    world_init(&w);
+    world_start(&w);
+    world_crash(&w, true);
+    world_set(&w, "job", "seed", "8");
+    assert_int_equal(world_try_start(&w), ELV_ERR_MISMATCH);
+    world_free(&w);
+}
+
+static void a_damaged_model_file_is_noticed(void **state)
+{
+    (void)state;
+    struct world w;
+    world_init(&w);
+    world_start(&w);
+    world_crash(&w, true);
+    w.disk.files.at[0].at[w.disk.files.at[0].len - 5] ^= 1;
+    assert_int_equal(world_try_start(&w), ELV_ERR_FORMAT);
+    world_free(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dying_at_any_transaction_gives_the_bytes_of_an_undisturbed_run),
+        cmocka_unit_test(dying_at_any_request_gives_the_bytes_of_an_undisturbed_run),
+        cmocka_unit_test(dying_again_and_again_changes_nothing),
+        cmocka_unit_test(a_transfer_goes_on_where_it_was),
+        cmocka_unit_test(a_decision_is_the_same_for_ever),
+        cmocka_unit_test(a_restart_re_arms_what_is_left_of_the_deadline),
+        cmocka_unit_test(a_finished_job_is_still_finished),
+        cmocka_unit_test(the_state_of_another_job_is_refused),
+        cmocka_unit_test(a_damaged_model_file_is_noticed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
