@@ -240,6 +240,22 @@ static void polls_are_paced_and_go_on_during_training(void **state)
     assert_in_range(n, 70, 100); /* 500 ms to 625 ms and a round trip apart */
 }
 
+static void who_has_done_the_work_asks_for_more_at_once_and_who_has_failed_does_not(void **state)
+{
+    (void)state;
+    for (int fails = 0; fails < 2; fails++) {
+        world_init(&w, layers, ELV_CODEC_Q8, ELV_CODEC_Q8);
+        w.server.ticket.poll_ms = 30000;
+        if (fails)
+            w.trainer.samples = 0;
+        world_start(&w);
+        world_until(&w, decided);
+        world_run(&w, 20 * SEC);
+        assert_int_equal(w.server.asked[ELV_OP_TICKET], fails ? 1 : 2);
+        world_free(&w);
+    }
+}
+
 static void an_observer_hears_of_work_without_asking(void **state)
 {
     (void)state;
@@ -1185,6 +1201,7 @@ int main(void)
         TEST(once_means_one_training_and_then_the_end),
         TEST(the_server_says_stop),
         TEST(polls_are_paced_and_go_on_during_training),
+        TEST(who_has_done_the_work_asks_for_more_at_once_and_who_has_failed_does_not),
         TEST(an_observer_hears_of_work_without_asking),
         TEST(the_update_is_the_same_bytes_over_any_network),
         TEST(the_same_run_gives_the_same_actions_at_the_same_times),
