@@ -130,7 +130,24 @@ void history_free(struct history *h)
 }
 
 const char *history_wrong(const struct history *h) { return h->wrong[0] == '\0' ? NULL : h->wrong; }
-struct history_sums history_sums(const struct history *h) { return h->sums; }
+static bool made_a_version(const struct history *h, uint32_t seq)
+{
+    for (uint32_t i = 1; i < h->n_versions; i++)
+        if (h->versions[i].rec.seq == seq)
+            return true;
+    return false;
+}
+
+struct history_sums history_sums(const struct history *h)
+{
+    struct history_sums sums = h->sums;
+    for (uint32_t number = 1; number <= h->cfg.n_clients; number++)
+        for (uint32_t i = 0; i < h->clients[number].n; i++) {
+            const struct elv_rec_decision *d = &h->clients[number].decisions[i].rec;
+            sums.abandoned += d->weight > 0 && !made_a_version(h, d->seq);
+        }
+    return sums;
+}
 
 static struct client *client_of(struct history *h, uint64_t number)
 {
@@ -157,33 +174,44 @@ static uint64_t nonce_of(const uint8_t tag[ELV_CHUNK_TAG_LEN])
     return nonce;
 }
 
-static void note_chunk(struct history *h, struct client *c, const struct elv_request *r)
+static struct attempt *new_attempt(struct history *h, struct client *c, uint32_t assignment,
+                                   uint64_t nonce)
 {
-    struct elv_chunk chunk;
-    if (elv_chunk_decode(r->body, &chunk) != ELV_OK || chunk.first >= h->n_params ||
-        chunk.count > h->n_params - chunk.first) {
-        wrong(h, "a client sent a chunk that is none");
-        return;
-    }
-    const uint64_t nonce = nonce_of(chunk.tag);
-    struct attempt *a = attempt_of(c, r->assignment, nonce);
-    if (a == NULL) {
-        a = &c->attempts[c->next_attempt++ % ATTEMPTS];
-        if (a->v == NULL)
-            a->v = zeroed(h->n_params, sizeof *a->v);
-        a->assignment = r->assignment;
-        a->nonce = nonce;
-    }
-    const struct elv_codec *codec = elv_codec_by_id(chunk.codec);
-    if (codec == NULL || codec->decode(chunk.payload, chunk.count, a->v + chunk.first) != ELV_OK)
-        wrong(h, "a client sent a chunk that does not decode");
+    struct attempt *a = &c->attempts[c->next_attempt++ % ATTEMPTS];
+    if (a->v == NULL)
+        a->v = zeroed(h->n_params, sizeof *a->v);
+    a->assignment = assignment;
+    a->nonce = nonce;
+    return a;
 }
 
-void history_client(struct history *h, uint32_t number, const struct elv_actions *did)
+static bool note_chunk(struct history *h, struct client *c, const struct elv_request *r)
 {
-    for (uint32_t i = 0; i < did->n; i++)
-        if (did->at[i].kind == ELV_DO_SEND && did->at[i].request.op == ELV_OP_UPDATE_CHUNK)
-            note_chunk(h, client_of(h, number), &did->at[i].request);
+    struct elv_chunk chunk;
+    float values[ELV_CHUNK_PAYLOAD_MAX];
+    if (elv_chunk_decode(r->body, &chunk) != ELV_OK || chunk.first >= h->n_params ||
+        chunk.count > h->n_params - chunk.first || chunk.count > ELV_CHUNK_PAYLOAD_MAX)
+        return false;
+    const struct elv_codec *codec = elv_codec_by_id(chunk.codec);
+    if (codec == NULL || codec->decode(chunk.payload, chunk.count, values) != ELV_OK)
+        return false;
+    const uint64_t nonce = nonce_of(chunk.tag);
+    struct attempt *a = attempt_of(c, r->assignment, nonce);
+    if (a == NULL)
+        a = new_attempt(h, c, r->assignment, nonce);
+    memcpy(a->v + chunk.first, values, chunk.count * sizeof *values);
+    return true;
+}
+
+void history_client(struct history *h, uint32_t number, bool honest, const struct elv_actions *did)
+{
+    for (uint32_t i = 0; i < did->n; i++) {
+        const struct elv_request *r = &did->at[i].request;
+        if (did->at[i].kind != ELV_DO_SEND || r->op != ELV_OP_UPDATE_CHUNK)
+            continue;
+        if (!note_chunk(h, client_of(h, number), r) && honest)
+            wrong(h, "client %" PRIu32 " sent a chunk that is none", number);
+    }
 }
 
 struct disk_decision {

@@ -38,8 +38,8 @@ void history_free(struct history *h);
 
 /* One step of the server, before its actions are carried out. */
 void history_server(struct history *h, const struct elv_event *ev, const struct elv_actions *did);
-/* One step of client `number`. */
-void history_client(struct history *h, uint32_t number, const struct elv_actions *did);
+/* One step of client `number`; one that is not `honest` may send anything. */
+void history_client(struct history *h, uint32_t number, bool honest, const struct elv_actions *did);
 /* The server is about to start from its disk: what it had not made durable never happened. */
 void history_restart(struct history *h);
 
