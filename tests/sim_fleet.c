@@ -175,20 +175,27 @@ static void begin_scoring(void *self, const float *w)
     f->scoring = (struct fleet_scorer){.w = w, .n = f->model.n_shared};
 }
 
-/* Reads the model in every slice, so that one that changes meanwhile is noticed by the sums. */
+static double loss_of(const float *w, uint32_t n)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += (double)w[i] * (double)w[i];
+    return sum;
+}
+
+/* Reads the model in every slice, so that one that changes meanwhile is noticed. */
 static enum elv_err go_on_scoring(void *self, uint32_t budget)
 {
     struct fleet_scorer *s = &((struct fleet *)self)->scoring;
     (void)budget;
-    for (uint32_t i = 0; i < s->n; i++)
-        s->sum += (double)s->w[i] * (double)s->w[i];
+    s->sum += loss_of(s->w, s->n);
     return ++s->slices < 3 ? ELV_ERR_BUSY : ELV_OK;
 }
 
 static void sums_of_scoring(void *self, struct elv_eval_sums *out)
 {
     const struct fleet_scorer *s = &((struct fleet *)self)->scoring;
-    *out = (struct elv_eval_sums){.n = 100, .loss = s->sum, .n_classes = 2};
+    *out = (struct elv_eval_sums){.n = 100, .loss = s->sum / 3, .n_classes = 2};
     const uint32_t right = (uint32_t)s->sum % 50;
     out->support[0] = out->support[1] = 50;
     out->predicted[0] = out->predicted[1] = 50;
@@ -278,6 +285,30 @@ static void check_bounds(struct fleet *f)
     }
 }
 
+/* A restart re-arms what is left of a round's deadline, never more: a round is open for no longer
+ * than that while the server is up, but for the second of which each crash may lose count. */
+static void check_round_time(struct fleet *f)
+{
+    const struct elv_server_stats *s = elv_server_stats(f->server);
+    struct fleet_round *r = &f->round;
+    const elv_time_us now = elv_sim_now(f->w);
+    const uint32_t lives = elv_sim_starts(f->w, f->server_node);
+    if (!s->round_open || s->round != r->seq) {
+        *r = (struct fleet_round){.seq = s->round_open ? s->round : 0, .last_us = now};
+        r->life = lives;
+        return;
+    }
+    if (lives == r->life)
+        r->open_us += now - r->last_us;
+    else
+        r->crashes++;
+    r->life = lives;
+    r->last_us = now;
+    const elv_time_us slack = SECOND / 10 + 2 * SECOND * (elv_time_us)r->crashes;
+    if (elv_sim_disk_stats(f->disk).failed == 0 && r->open_us > f->job.deadline_us + slack)
+        wrong(f, "I6: round %u is open for %.3f s", r->seq, (double)r->open_us / 1e6);
+}
+
 /* A disk that died stays dead until somebody starts the server again. */
 static void mind_the_disk(struct fleet *f)
 {
@@ -302,6 +333,7 @@ static void stepped(void *self, uint32_t node, const struct elv_event *ev,
     }
     history_server(f->history, ev, did);
     check_bounds(f);
+    check_round_time(f);
     mind_the_disk(f);
 }
 
@@ -393,8 +425,10 @@ struct fleet *fleet_new(const struct fleet_cfg *cfg)
     add_server(f);
     for (uint32_t i = 0; i < cfg->n_clients; i++)
         add_client(f, i);
-    struct history_cfg books = {
-        .job = &f->job, .disk = elv_sim_disk_view(f->disk), .n_clients = cfg->n_clients};
+    struct history_cfg books = {.job = &f->job,
+                                .disk = elv_sim_disk_view(f->disk),
+                                .n_clients = cfg->n_clients,
+                                .loss = cfg->scores ? loss_of : NULL};
     char why[ELV_JOB_ERROR_MAX] = "";
     const enum elv_err err = elv_scales_of(&f->job, cfg->n_clients, &books.scales, why);
     ELV_ASSERT(err == ELV_OK);

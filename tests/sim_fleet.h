@@ -61,8 +61,14 @@ struct fleet_scorer { /* pretends to evaluate: three slices, then sums that foll
     double sum;
 };
 
+struct fleet_round { /* the open one, and for how long it has been while the server was up */
+    uint32_t seq, life, crashes;
+    elv_time_us last_us, open_us;
+};
+
 struct fleet {
     struct fleet_cfg cfg;
+    struct fleet_round round;
     struct fleet_scorer scoring;
     struct elv_scorer scorer;
     struct elv_job job;

@@ -24,8 +24,9 @@ struct history;
 struct history_cfg {
     const struct elv_job *job; /* borrowed */
     struct elv_scales scales;
-    struct elv_disk disk; /* the server's, read only */
-    uint32_t n_clients;   /* client numbers are 1 .. n_clients */
+    struct elv_disk disk;                       /* the server's, read only */
+    uint32_t n_clients;                         /* client numbers are 1 .. n_clients */
+    double (*loss)(const float *w, uint32_t n); /* that the server's scorer finds; NULL: none */
 };
 
 struct history_sums {
