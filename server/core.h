@@ -28,7 +28,6 @@
 #define ELV_BLOCKS_PER_STEP 4u
 #define ELV_GRANTS_MAX 128u  /* per round, each a record of its own */
 #define ELV_TEXT_CAP 131072u /* bodies of one step's actions */
-#define ELV_MODEL_HEAD_CAP 16384u
 
 /* emit.c */
 uint32_t elv_core_id(struct elv_server *s);

@@ -4,6 +4,7 @@
 #include "common/assert.h"
 #include "common/safetensors.h"
 #include "server/core.h"
+#include "server/model_file.h"
 
 struct found { /* what the scans collect */
     struct elv_server *s;
