@@ -32,7 +32,8 @@ struct elv_round {
     uint32_t store;         /* the STORE waited for; 0: none */
 
     uint32_t n_got, n_waiting, n_refused, n_declined;
-    uint32_t n_soft; /* decisions that are not durable yet */
+    uint32_t n_soft;     /* decisions that are not durable yet */
+    int32_t weight_bits; /* the scale of its weights: that of the process that opened it */
     uint64_t weight_sum;
     uint64_t seen;
     double loss_sum;

@@ -54,6 +54,7 @@ void elv_core_begin_round(struct elv_server *s)
         .assignment = s->head.next_assignment++,
         .version = s->head.version,
         .asked = before.asked,
+        .weight_bits = s->scales.weight_bits,
     };
     s->round.n_asked = choose(s);
     s->uploads.log_len = 0;
@@ -91,6 +92,7 @@ void elv_core_put_round(struct elv_server *s, struct elv_actions *out)
         .assignment = r->assignment,
         .n_asked = r->n_asked,
         .n_blocks = r->n_blocks,
+        .weight_bits = r->weight_bits,
         .deadline_us = (uint64_t)s->sync_cfg.deadline_us,
     };
     uint8_t *at = elv_core_text(s, ELV_REC_MAX);

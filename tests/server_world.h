@@ -10,7 +10,7 @@
 #include "server/server.h"
 #include "tests/fake_disk.h"
 
-#define WORLD_REPLIES 4096u
+#define WORLD_REPLIES 512u
 #define WORLD_NOTIFIED 4096u
 
 struct world_reply {

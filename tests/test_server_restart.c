@@ -230,6 +230,51 @@ static void a_finished_job_is_still_finished(void **state)
     world_free(&w);
 }
 
+static void
+a_restart_with_room_for_more_clients_does_not_change_an_open_rounds_weights(void **state)
+{
+    (void)state;
+    uint8_t digest[32];
+    for (int bigger = 0; bigger < 2; bigger++) {
+        struct world w;
+        world_init(&w);
+        world_set(&w, "job", "rounds", "1");
+        world_set(&w, "select", "min_clients", "2");
+        world_start(&w);
+        world_join(&w, 1);
+        world_join(&w, 2);
+        assert_true(world_contribute(&w, 1));
+        world_crash(&w, true);
+        w.cfg.limits.clients_max = bigger ? 20000 : 0;
+        world_start(&w);
+        assert_true(world_contribute(&w, 2));
+        assert_true(w.ended);
+        if (bigger)
+            assert_memory_equal(digest, elv_server_stats(w.s)->model, 32);
+        memcpy(digest, elv_server_stats(w.s)->model, 32);
+        world_free(&w);
+    }
+}
+
+static void memory_stays_within_six_models_and_16_mib(void **state)
+{
+    (void)state;
+    static const char *const layers[] = {"dense 10", "dense 1000", "dense 1000, dense 1000"};
+    static const char *const downs[] = {"f32", "q8"};
+    for (size_t i = 0; i < 3; i++)
+        for (size_t d = 0; d < 2; d++) {
+            struct world w;
+            world_init(&w);
+            world_set(&w, "model", "input", "784x1x1");
+            world_set(&w, "model", "layers", layers[i]);
+            world_set(&w, "transfer", "down", downs[d]);
+            world_start(&w);
+            const size_t model = 4 * (size_t)w.job.model.n_shared;
+            assert_true(w.len + sizeof *w.s <= (16u << 20) + 6 * model);
+            world_free(&w);
+        }
+}
+
 static void the_state_of_another_job_is_refused(void **state)
 {
     (void)state;
@@ -264,6 +309,9 @@ int main(void)
         cmocka_unit_test(a_decision_is_the_same_for_ever),
         cmocka_unit_test(a_restart_re_arms_what_is_left_of_the_deadline),
         cmocka_unit_test(a_finished_job_is_still_finished),
+        cmocka_unit_test(
+            a_restart_with_room_for_more_clients_does_not_change_an_open_rounds_weights),
+        cmocka_unit_test(memory_stays_within_six_models_and_16_mib),
         cmocka_unit_test(the_state_of_another_job_is_refused),
         cmocka_unit_test(a_damaged_model_file_is_noticed),
     };
