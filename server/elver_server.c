@@ -136,18 +136,12 @@ static enum elv_err take_job(void *ctx, const char *section, const char *key, co
     return elv_job_set(ctx, section, key, value, line, why);
 }
 
-static int read_ini(const char *path,
-                    enum elv_err (*take)(void *ctx, const char *section, const char *key,
-                                         const char *value, uint32_t line, char *why),
-                    void *ctx)
+static int read_ini(const char *path, elv_ini_each *take, void *ctx)
 {
-    struct elv_ini_error e;
-    if (elv_ini_read(path, take, ctx, &e) == ELV_OK)
+    char message[ELV_INI_MESSAGE_MAX];
+    if (elv_ini_load(path, ctx, take, message) == ELV_OK)
         return EXIT_SUCCESS;
-    if (e.line > 0)
-        fprintf(stderr, "elver-server: %s:%" PRIu32 ": %s\n", path, e.line, e.why);
-    else
-        complain(path, e.why);
+    fprintf(stderr, "elver-server: %s\n", message);
     return EXIT_USAGE;
 }
 
@@ -278,7 +272,6 @@ static int compare_job(const struct program *p)
 {
     static struct elv_job before;
     char path[PATH_LEN];
-    struct elv_ini_error e;
     struct stat st;
     uint32_t line;
     char why[ELV_JOB_ERROR_MAX];
@@ -287,8 +280,8 @@ static int compare_job(const struct program *p)
     if (stat(path, &st) != 0)
         return EXIT_SUCCESS;
     elv_job_init(&before);
-    if (elv_ini_read(path, take_job, &before, &e) != ELV_OK)
-        return complain(path, e.why);
+    if (read_ini(path, take_job, &before) != EXIT_SUCCESS)
+        return EXIT_USAGE;
     if (elv_job_check(&before, why, &line) != ELV_OK)
         return complain(path, why);
     const char *key = elv_job_changed(&before, &p->job);
