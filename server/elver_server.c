@@ -159,7 +159,7 @@ static int apply_set(struct program *p, const char *text)
                       strcmp(section, "log") == 0;
     const enum elv_err err =
         ours ? elv_settings_set(&p->settings, section, key, equals + 1, ELV_SETTING_FLAG, why)
-             : elv_job_set(&p->job, section, key, equals + 1, 0, why);
+             : elv_job_set(&p->job, section, key, equals + 1, ELV_JOB_OVERRIDE, why);
     if (err == ELV_OK)
         return EXIT_SUCCESS;
     fprintf(stderr, "elver-server: --set %s: %s\n", text, why);
@@ -212,16 +212,6 @@ static void print_value(const char *path, const char *section, const char *key, 
         printf("%s.%s = %s    ; %s:%" PRIu32 "\n", section, key, value, path, line);
 }
 
-static bool was_set(const struct program *p, const char *section, const char *key)
-{
-    char name[128];
-    const int len = snprintf(name, sizeof name, "%s.%s=", section, key);
-    for (uint32_t i = 0; i < p->n_sets; i++)
-        if (strncmp(p->sets[i], name, (size_t)len) == 0)
-            return true;
-    return false;
-}
-
 static void print_config(const struct program *p)
 {
     const char *section, *key;
@@ -230,7 +220,7 @@ static void print_config(const struct program *p)
     for (size_t i = 0; elv_settings_key(&p->settings, i, &section, &key, value, &line); i++)
         print_value(p->config_path, section, key, value, line, line == ELV_SETTING_FLAG);
     for (size_t i = 0; elv_job_key(&p->job, i, &section, &key, value, &line); i++)
-        print_value(p->job_path, section, key, value, line, line == 0 && was_set(p, section, key));
+        print_value(p->job_path, section, key, value, line, line == ELV_JOB_OVERRIDE);
 }
 
 /* The state folder: which job is it of? */
@@ -587,11 +577,23 @@ static void tell_result(struct program *p)
     p->stop_at = p->host.clock.now(p->host.clock.self) + p->settings.linger_us;
 }
 
+/* The node ends when the job is over, but goes on answering: until it is stopped, so does this
+ * program. */
+static void linger(const struct program *p, struct elv_actions *out)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < out->n; i++)
+        if (out->at[i].kind != ELV_DO_END || p->server.stopping)
+            out->at[n++] = out->at[i];
+    out->n = n;
+}
+
 /* The node, with an eye on its notes. */
 static void step(void *self, const struct elv_event *ev, struct elv_actions *out)
 {
     struct program *p = self;
     p->node.step(p->node.self, ev, out);
+    linger(p, out);
     const struct elv_note *n;
     while ((n = elv_note_next(&p->server.notes, &p->seen)) != NULL)
         follow(p, n);
