@@ -123,7 +123,7 @@ test = csv $dir/test.csv
 partition = iid
 
 [model]
-input = 8
+input = 8x1x1
 layers = dense 16 relu, dense 3
 loss = softmax-cross-entropy
 
