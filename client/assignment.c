@@ -33,6 +33,13 @@ static void fetch(struct elv_client *c, elv_time_us from)
     c->fetch_us = from;
 }
 
+/* The memory was planned for the codecs the manifest lists. */
+static bool can_encode(const struct elv_client *c, const struct elv_codec_choice *up)
+{
+    const uint32_t first_cap = elv_delta_first_cap(&c->model, up);
+    return first_cap > 0 && first_cap <= c->memory.first_cap;
+}
+
 void elv_assignment_begin(struct elv_client *c, const struct elv_ticket *t)
 {
     ELV_ASSERT(c->phase == ELV_CLIENT_IDLE);
@@ -43,8 +50,12 @@ void elv_assignment_begin(struct elv_client *c, const struct elv_ticket *t)
     c->train_us = 0;
     c->stats.assignments++;
     fetch(c, c->now);
-    if (t->what == ELV_WHAT_TRAIN && elv_session_samples(c) == 0)
+    if (t->what != ELV_WHAT_TRAIN)
+        return;
+    if (elv_session_samples(c) == 0)
         elv_assignment_give_up(c, ELV_STATUS_DECLINED, ELV_REASON_NO_DATA);
+    else if (!can_encode(c, &t->up))
+        elv_assignment_give_up(c, ELV_STATUS_FAILED, ELV_REASON_CODEC);
 }
 
 static void let_go(struct elv_client *c)

@@ -108,6 +108,7 @@ struct elv_client { /* read what you like, change nothing */
     elv_time_us poll_min_us; /* the server does not want to be asked before */
     uint32_t n_auth;         /* links refused in a row before the first join */
     uint32_t n_rereads;      /* of the manifest, in a row, that did not help */
+    bool notified;           /* an observed change was told: the server does that */
     bool renew;              /* open a new association before asking again */
 
     /* The assignment. */

@@ -285,7 +285,7 @@ static void pace(struct elv_client *c, uint32_t poll_ms)
     const elv_time_us least = us(poll_ms) > POLL_MIN_US ? us(poll_ms) : POLL_MIN_US;
     c->poll_min_us = c->now + least + elv_jitter(&c->rng, least / 4);
     c->poll_us = c->poll_min_us;
-    if (c->control.observation != 0 && c->poll_us < c->now + OBSERVE_REFRESH_US)
+    if (c->control.observation != 0 && c->notified && c->poll_us < c->now + OBSERVE_REFRESH_US)
         c->poll_us = c->now + OBSERVE_REFRESH_US + elv_jitter(&c->rng, OBSERVE_REFRESH_US / 4);
 }
 
@@ -438,9 +438,10 @@ void elv_session_answer(struct elv_client *c, uint32_t id, const struct elv_resp
         on_control(c, r);
     else if (id == 0 || id != c->control.observation)
         return; /* of a request given up: nothing to learn */
-    else if (elv_code_is_success(r->code))
+    else if (elv_code_is_success(r->code)) {
+        c->notified = true;
         on_ticket(c, r->body);
-    else {
+    } else {
         c->control.observation = 0; /* a refusal ends it: RFC 7641, section 3.2 */
         elv_session_poll(c);
     }

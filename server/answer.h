@@ -9,7 +9,7 @@
 #include "../common/arena.h"
 #include "../common/msg.h"
 
-enum elv_answer_kind { ELV_ANSWER_JOIN, ELV_ANSWER_LEAVE, ELV_ANSWER_DECISION };
+enum elv_answer_kind { ELV_ANSWER_JOIN, ELV_ANSWER_LEAVE, ELV_ANSWER_DECISION, ELV_ANSWER_GRANT };
 enum elv_answer_state { ELV_ANSWER_WAITS, ELV_ANSWER_STORED, ELV_ANSWER_FAILED };
 
 struct elv_answer {

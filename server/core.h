@@ -8,6 +8,7 @@
  *     receive.c   chunks and commits coming in
  *     decide.c    what becomes of an update
  *     rounds.c    opening, closing and abandoning rounds
+ *     grant.c     work handed out while a round is open
  *     publish.c   versions, evaluation, the end of the job
  *     lanes.c     which work runs next, and what its end means
  *     restore.c   the state a disk holds
@@ -25,8 +26,8 @@
 #define ELV_ANSWERS_RESERVED (2 * ELV_VERIFY_MAX) /* for what a worker is about to decide */
 #define ELV_NOTIFY_PER_STEP 32u
 #define ELV_BLOCKS_PER_STEP 4u
+#define ELV_GRANTS_MAX 128u  /* per round, each a record of its own */
 #define ELV_TEXT_CAP 131072u /* bodies of one step's actions */
-#define ELV_MODEL_HEAD_CAP 16384u
 
 /* emit.c */
 uint32_t elv_core_id(struct elv_server *s);
@@ -105,6 +106,7 @@ void elv_core_begin_round(struct elv_server *s);
 bool elv_core_may_open(const struct elv_server *s);
 elv_time_us elv_core_opens_at(const struct elv_server *s);
 void elv_core_write_round(struct elv_server *s, struct elv_actions *out);
+void elv_core_put_round(struct elv_server *s, struct elv_actions *out);
 void elv_core_round_stored(struct elv_server *s, bool ok);
 void elv_core_check_round(struct elv_server *s); /* deadline and policy */
 void elv_core_close_round(struct elv_server *s); /* with what counts so far */
@@ -117,6 +119,12 @@ void elv_core_end_round(struct elv_server *s, uint32_t version, enum elv_note_ki
                         uint64_t value);
 void elv_core_mark(struct elv_server *s, uint32_t row); /* its ticket changed */
 void elv_core_notify(struct elv_server *s, struct elv_actions *out);
+
+/* grant.c */
+/* May a client without work have some of the open round? Asks the policy; the work shows up in a
+ * later ticket. */
+struct elv_sync_grant elv_core_pull(struct elv_server *s, uint32_t row, struct elv_actions *out);
+void elv_core_granted(struct elv_server *s, const struct elv_answer *a);
 
 /* publish.c */
 void elv_core_store_first(struct elv_server *s, struct elv_actions *out);

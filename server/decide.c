@@ -359,6 +359,8 @@ void elv_core_answer(struct elv_server *s, struct elv_actions *out)
             answer_join(s, &a, out);
         else if (a.kind == ELV_ANSWER_LEAVE)
             answer_leave(s, &a, out);
+        else if (a.kind == ELV_ANSWER_GRANT)
+            elv_core_granted(s, &a);
         else
             answer_decision(s, &a, out);
     }

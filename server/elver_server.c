@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,6 @@
 #include <unistd.h>
 
 #include "common/arena.h"
-#include "common/safetensors.h"
 #include "elver/version.h"
 #include "ports/inih/ini.h"
 #include "ports/libcoap/server.h"
@@ -31,7 +29,9 @@
 #include "ports/posix/workers.h"
 #include "ports/sqlite/store.h"
 #include "ports/zlib/squeeze.h"
+#include "server/follow.h"
 #include "server/job.h"
+#include "server/model_file.h"
 #include "server/report.h"
 #include "server/server.h"
 #include "server/settings.h"
@@ -100,10 +100,7 @@ struct program {
 
     /* What is told. */
     uint64_t seen; /* notes */
-    struct elv_round_line last;
-    bool waiting; /* for the score of `last` */
-    bool over, told;
-    elv_time_us began, ended;
+    struct elv_follow told;
     elv_time_us stop_at;
     elv_time_us keys_at;
     char model_path[PATH_LEN];
@@ -271,7 +268,7 @@ static int compare_job(const struct program *p)
         return EXIT_SUCCESS;
     elv_job_init(&before);
     if (read_ini(path, take_job, &before) != EXIT_SUCCESS)
-        return EXIT_USAGE;
+        return EXIT_FAILURE;
     if (elv_job_check(&before, why, &line) != ELV_OK)
         return complain(path, why);
     const char *key = elv_job_changed(&before, &p->job);
@@ -287,24 +284,9 @@ static int compare_job(const struct program *p)
 static int save_job(const struct program *p)
 {
     static char text[JOB_FILE_MAX];
-    char path[PATH_LEN], value[ELV_JOB_TEXT_MAX];
-    const char *section, *key, *before = "";
-    uint32_t line;
+    char path[PATH_LEN];
     struct elv_line out = elv_line_of(text, sizeof text);
-    for (size_t i = 0; elv_job_key(&p->job, i, &section, &key, value, &line); i++) {
-        if (value[0] == 0)
-            continue;
-        if (strcmp(section, before) != 0) {
-            elv_line_add(&out, "[");
-            elv_line_add(&out, section);
-            elv_line_add(&out, "]\n");
-            before = section;
-        }
-        elv_line_add(&out, key);
-        elv_line_add(&out, " = ");
-        elv_line_add(&out, value);
-        elv_line_add(&out, "\n");
-    }
+    elv_job_print(&p->job, &out);
     if (job_folder(p, "/job.ini", path) != EXIT_SUCCESS)
         return EXIT_FAILURE;
     if (elv_posix_save(path, (struct elv_bytes){(const uint8_t *)text, out.len}) == ELV_OK)
@@ -345,32 +327,14 @@ static int load_test_set(struct program *p, const struct elv_kernels *kernels)
     return EXIT_SUCCESS;
 }
 
-/* Copies the shared coordinates of a model file into p->start. */
 static enum elv_err read_start(struct program *p, struct elv_bytes file)
 {
     const struct elv_model *m = &p->job.model;
-    struct elv_safetensors st;
-    enum elv_err err = elv_safetensors_read(m, file, &st);
-    if (err != ELV_OK)
-        return err;
-    if (st.file_len != file.len)
-        return ELV_ERR_SHORT;
     float *flat = calloc(m->n_params, sizeof *flat);
     p->start = calloc(m->n_shared, sizeof *p->start);
-    if (flat == NULL || p->start == NULL) {
-        free(flat);
-        return ELV_ERR_MEMORY;
-    }
-    for (uint32_t i = 0; i < st.n_pieces; i++) {
-        struct elv_rd r = elv_rd_of((struct elv_bytes){file.at + st.piece[i].file_at,
-                                                       (size_t)st.piece[i].n * sizeof(float)});
-        for (uint32_t k = 0; k < st.piece[i].n; k++) {
-            flat[st.piece[i].flat_at + k] = elv_rd_f32(&r);
-            if (!isfinite(flat[st.piece[i].flat_at + k]))
-                err = ELV_ERR_RANGE;
-        }
-    }
-    elv_model_gather(m, flat, 0, m->n_shared, p->start);
+    const enum elv_err err = flat == NULL || p->start == NULL
+                                 ? ELV_ERR_MEMORY
+                                 : elv_model_file_read(m, file, flat, p->start);
     free(flat);
     return err;
 }
@@ -404,9 +368,7 @@ static uint64_t peak_rss_kib(void)
 
 static struct elv_run_facts facts(const struct program *p)
 {
-    const elv_time_us end = p->ended;
-    return (struct elv_run_facts){.train_seconds =
-                                      p->began < end ? (double)(end - p->began) / 1e6 : 0,
+    return (struct elv_run_facts){.train_seconds = elv_follow_seconds(&p->told),
                                   .peak_rss_kib = peak_rss_kib(),
                                   .model = p->model_path};
 }
@@ -424,7 +386,7 @@ static void write_stats(const struct program *p)
         return;
     struct elv_line out = elv_line_of(text, sizeof text);
     const struct elv_run_facts f = facts(p);
-    elv_report_json(&out, elv_server_stats(&p->server), &p->last, &f);
+    elv_report_json(&out, elv_server_stats(&p->server), &p->told.line, &f);
     if (elv_posix_save(p->settings.stats, (struct elv_bytes){(const uint8_t *)text, out.len}) ==
         ELV_OK)
         return;
@@ -434,14 +396,11 @@ static void write_stats(const struct program *p)
     elv_log_end(&l);
 }
 
-static void tell_round(struct program *p)
+static void tell_round(const struct program *p, const struct elv_round_line *line)
 {
     char text[512];
-    if (!p->waiting)
-        return;
-    p->waiting = false;
     struct elv_line out = elv_line_of(text, sizeof text);
-    elv_report_round(&out, &p->last);
+    elv_report_round(&out, line);
     say(&out);
     write_stats(p);
 }
@@ -483,80 +442,39 @@ static void log_note(const struct program *p, const struct elv_note *n)
     elv_log_end(&l);
 }
 
-static bool will_be_scored(const struct program *p, uint32_t version)
-{
-    return p->job.eval_every != 0 && version % p->job.eval_every == 0 &&
-           (p->scorer.run != NULL || p->job.eval_on != ELV_EVAL_SERVER);
-}
-
-/* The score the progress line waits for: the server's when it has a test set. */
-static bool scores_last(const struct program *p, const struct elv_note *n)
-{
-    const enum elv_note_kind kind =
-        p->scorer.run != NULL ? ELV_NOTE_EVALUATED : ELV_NOTE_CLIENTS_EVALUATED;
-    return n->kind == kind && n->version == p->last.report.version;
-}
-
 static void follow(struct program *p, const struct elv_note *n)
 {
+    struct elv_round_line lines[2];
     log_note(p, n);
-    if (n->kind == ELV_NOTE_ROUND_OPENED && p->began == 0)
-        p->began = p->ended = n->at;
-    if (n->kind == ELV_NOTE_ROUND_CLOSED) {
-        tell_round(p);
-        p->ended = n->at;
-        p->last = (struct elv_round_line){.report = n->report};
-        p->waiting = true;
-        if (!will_be_scored(p, n->report.version))
-            tell_round(p);
-    }
-    if (scores_last(p, n)) {
-        p->last.scored = true;
-        p->last.score = n->score;
-        tell_round(p);
-    }
-    if (n->kind == ELV_NOTE_EVALUATION_FAILED)
-        tell_round(p);
-    if (n->kind == ELV_NOTE_OVER)
-        p->over = true;
+    const uint32_t due = elv_follow_take(&p->told, n, lines);
+    for (uint32_t i = 0; i < due; i++)
+        tell_round(p, &lines[i]);
 }
 
-static int save_model(struct program *p)
+static int save_model(const struct program *p)
 {
-    const struct elv_model *m = &p->job.model;
-    const struct elv_server_stats *stats = elv_server_stats(&p->server);
-    char version[16], shape[ELV_MODEL_TEXT_MAX], run[2 * ELV_RUN_ID_LEN + 1];
-    size_t head, shape_len;
-    struct elv_line hex = elv_line_of(run, sizeof run);
-    elv_line_hex(&hex, p->server.run.run, ELV_RUN_ID_LEN);
-    snprintf(version, sizeof version, "%" PRIu32, stats->version);
-    if (elv_model_print(m, shape, sizeof shape, &shape_len) != ELV_OK)
-        return EXIT_FAILURE;
-    const struct elv_safetensors_meta meta[] = {
-        {"job", p->job.name}, {"run", run}, {"version", version}, {"shape", shape}};
-    const size_t body = (size_t)m->n_shared * sizeof(float);
-    uint8_t *file = malloc(ELV_SAFETENSORS_HEAD_MAX + body);
+    const uint32_t n = p->job.model.n_shared;
+    const size_t body = (size_t)n * sizeof(float);
+    uint8_t *file = malloc(ELV_MODEL_HEAD_CAP + body);
     if (file == NULL)
         return complain(p->model_path, "out of memory");
-    enum elv_err err = elv_safetensors_write(m, true, meta, sizeof meta / sizeof meta[0], file,
-                                             ELV_SAFETENSORS_HEAD_MAX, &head);
+    const size_t head = elv_model_file_head(&p->job, p->server.run.run,
+                                            elv_server_stats(&p->server)->version, file);
     const float *w = elv_server_model(&p->server);
-    struct elv_wr out = elv_wr_of(file + (err == ELV_OK ? head : 0), body);
-    for (uint32_t i = 0; err == ELV_OK && i < m->n_shared; i++)
+    struct elv_wr out = elv_wr_of(file + head, body);
+    for (uint32_t i = 0; i < n; i++)
         elv_wr_f32(&out, w[i]);
-    if (err == ELV_OK)
-        err = elv_posix_save(p->model_path, (struct elv_bytes){file, head + body});
+    const enum elv_err err = elv_posix_save(p->model_path, (struct elv_bytes){file, head + body});
     free(file);
-    return err == ELV_OK ? EXIT_SUCCESS : complain(p->model_path, elv_err_text(err));
+    return err == ELV_OK ? EXIT_SUCCESS : complain(p->model_path, strerror(errno));
 }
 
 /* Once, when the run is over and its last score is in. */
 static void tell_result(struct program *p)
 {
     char text[1024];
-    if (!p->over || p->told || p->waiting)
+    if (!elv_follow_result(&p->told))
         return;
-    p->told = true;
     save_model(p);
     struct elv_line out = elv_line_of(text, sizeof text);
     const struct elv_run_facts f = facts(p);
@@ -571,7 +489,7 @@ static void tell_result(struct program *p)
            (double)stats->bytes_down / 1048576);
     printf("%-12s version %" PRIu32 " with accuracy %.4f\n\n", "best", stats->best_version,
            stats->best_accuracy);
-    elv_report_result(&out, stats, &p->last, &f);
+    elv_report_result(&out, stats, &p->told.line, &f);
     say(&out);
     write_stats(p);
     p->stop_at = p->host.clock.now(p->host.clock.self) + p->settings.linger_us;
@@ -736,6 +654,7 @@ static int build_server(struct program *p, const struct elv_kernels *kernels)
     if (err != ELV_OK)
         return server_failed(p, err);
     p->node = elv_server_node(&p->server);
+    p->told = (struct elv_follow){.job = &p->job, .scorer = p->scorer.run != NULL};
     return EXIT_SUCCESS;
 }
 

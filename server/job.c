@@ -367,3 +367,24 @@ void elv_job_manifest(const struct elv_job *job, const uint8_t run[ELV_RUN_ID_LE
     memcpy(m->fingerprint, job->model.fingerprint, sizeof m->fingerprint);
     memcpy(m->up, job->up, sizeof m->up);
 }
+
+void elv_job_print(const struct elv_job *job, struct elv_line *out)
+{
+    const char *section, *key, *before = "";
+    char value[ELV_JOB_TEXT_MAX];
+    uint32_t line;
+    for (size_t i = 0; elv_job_key(job, i, &section, &key, value, &line); i++) {
+        if (value[0] == 0)
+            continue;
+        if (strcmp(section, before) != 0) {
+            elv_line_add(out, "[");
+            elv_line_add(out, section);
+            elv_line_add(out, "]\n");
+            before = section;
+        }
+        elv_line_add(out, key);
+        elv_line_add(out, " = ");
+        elv_line_add(out, value);
+        elv_line_add(out, "\n");
+    }
+}

@@ -119,6 +119,10 @@ enum elv_err elv_job_check(struct elv_job *job, char why[ELV_JOB_ERROR_MAX], uin
 bool elv_job_key(const struct elv_job *job, size_t i, const char **section, const char **key,
                  char value[ELV_JOB_TEXT_MAX], uint32_t *line);
 
+struct elv_line;
+/* The effective job as the text of a job file that reads back as the same job. */
+void elv_job_print(const struct elv_job *job, struct elv_line *out);
+
 /* A restart may change rounds, target, [sync], [select], [size], [eval] and [state]. NULL, or the
  * name "section.key" of the first key that differs and may not. Both jobs are checked. */
 const char *elv_job_changed(const struct elv_job *before, const struct elv_job *now);

@@ -2,46 +2,13 @@
 #include <string.h>
 
 #include "common/assert.h"
-#include "common/safetensors.h"
 #include "server/core.h"
-
-static void hex(const uint8_t *at, size_t len, char *out)
-{
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < len; i++) {
-        out[2 * i] = digits[at[i] >> 4];
-        out[2 * i + 1] = digits[at[i] & 15];
-    }
-    out[2 * len] = '\0';
-}
-
-static void decimal(uint32_t v, char out[11])
-{
-    char turned[10];
-    size_t n = 0;
-    do {
-        turned[n++] = (char)('0' + v % 10);
-        v /= 10;
-    } while (v > 0);
-    for (size_t i = 0; i < n; i++)
-        out[i] = turned[n - 1 - i];
-    out[n] = '\0';
-}
+#include "server/model_file.h"
 
 /* The head stays in place until the file is stored; one is stored at a time. */
 static void write_head(struct elv_server *s, uint32_t version)
 {
-    char run[2 * ELV_RUN_ID_LEN + 1], number[11], shape[ELV_MODEL_TEXT_MAX];
-    size_t len = 0;
-    hex(s->run.run, ELV_RUN_ID_LEN, run);
-    decimal(version, number);
-    enum elv_err err = elv_model_print(&s->job->model, shape, sizeof shape, &len);
-    ELV_ASSERT(err == ELV_OK);
-    const struct elv_safetensors_meta meta[] = {
-        {"job", s->job->name}, {"run", run}, {"version", number}, {"shape", shape}};
-    err = elv_safetensors_write(&s->job->model, true, meta, sizeof meta / sizeof meta[0],
-                                s->model_head, ELV_MODEL_HEAD_CAP, &s->model_head_len);
-    ELV_ASSERT(err == ELV_OK);
+    s->model_head_len = elv_model_file_head(s->job, s->run.run, version, s->model_head);
 }
 
 /* Model files are the vectors as they lie in memory: little-endian machines only, as all servers

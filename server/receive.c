@@ -21,7 +21,8 @@ enum elv_reason elv_core_assignment(const struct elv_server *s, const struct elv
         return ELV_REASON_UNKNOWN_ASSIGNMENT;
     if (assignment == row->last.assignment)
         return ELV_REASON_DUPLICATE;
-    const bool open = s->round.state == ELV_ROUND_OPEN && offer->seq == s->round.seq;
+    const bool open =
+        s->round.state == ELV_ROUND_OPEN && offer->seq == s->round.seq && !offer->promised;
     if (assignment == offer->assignment)
         return open ? ELV_REASON_NONE : ELV_REASON_ROUND_CLOSED;
     if (assignment < offer->assignment)

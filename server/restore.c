@@ -4,6 +4,7 @@
 #include "common/assert.h"
 #include "common/safetensors.h"
 #include "server/core.h"
+#include "server/model_file.h"
 
 struct found { /* what the scans collect */
     struct elv_server *s;
@@ -235,7 +236,7 @@ static enum elv_err scan_all(struct found *f)
 static enum elv_err resume_round(struct elv_server *s, const struct found *f)
 {
     struct elv_round *r = &s->round;
-    if (r->n_asked != f->round_rec.n_asked || f->round_rec.version != s->head.version)
+    if (r->n_asked == 0 || f->round_rec.version != s->head.version)
         return ELV_ERR_FORMAT;
     r->state = ELV_ROUND_OPEN;
     r->seq = f->seq;

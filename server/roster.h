@@ -16,6 +16,7 @@
 struct elv_offer {
     uint32_t assignment; /* 0: never had one */
     uint32_t seq;
+    bool promised; /* not durable yet, so not to be seen */
     struct elv_size size;
 };
 

@@ -25,6 +25,7 @@ struct elv_round {
     uint32_t version;            /* it starts from */
     struct elv_candidate *asked; /* [clients_max] */
     uint32_t n_asked;
+    uint32_t n_grants;
     uint32_t written, n_blocks; /* assignments and ASSIGN records so far */
     elv_time_us opened, deadline;
     elv_time_us not_before; /* NONE: when the next may open */

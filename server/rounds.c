@@ -83,13 +83,9 @@ static void write_block(struct elv_server *s, struct elv_actions *out)
     elv_core_put(s, out, ELV_TABLE_ASSIGN, elv_assign_key(r->seq, r->n_blocks++), at, len);
 }
 
-void elv_core_write_round(struct elv_server *s, struct elv_actions *out)
+void elv_core_put_round(struct elv_server *s, struct elv_actions *out)
 {
-    struct elv_round *r = &s->round;
-    for (uint32_t i = 0; i < ELV_BLOCKS_PER_STEP && r->written < r->n_asked; i++)
-        write_block(s, out);
-    if (r->written < r->n_asked)
-        return;
+    const struct elv_round *r = &s->round;
     const struct elv_rec_round rec = {
         .version = r->version,
         .assignment = r->assignment,
@@ -102,6 +98,16 @@ void elv_core_write_round(struct elv_server *s, struct elv_actions *out)
     elv_core_text_used(s, len);
     elv_core_put(s, out, ELV_TABLE_ROUND, r->seq, at, len);
     elv_core_put_head(s, out, &s->head);
+}
+
+void elv_core_write_round(struct elv_server *s, struct elv_actions *out)
+{
+    struct elv_round *r = &s->round;
+    for (uint32_t i = 0; i < ELV_BLOCKS_PER_STEP && r->written < r->n_asked; i++)
+        write_block(s, out);
+    if (r->written < r->n_asked)
+        return;
+    elv_core_put_round(s, out);
     r->store = elv_core_token(s);
     r->state = ELV_ROUND_PROMISED;
 }

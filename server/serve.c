@@ -227,6 +227,14 @@ void elv_core_ticket(struct elv_server *s, const struct elv_event *ev, struct el
     struct elv_ticket t = {.what = ELV_WHAT_WAIT, .window = elv_core_window(s)};
     memcpy(t.manifest, s->manifest_digest, sizeof t.manifest);
     t.poll_ms = poll_ms(s);
+    if (s->round.state == ELV_ROUND_OPEN && row->offer.seq != s->round.seq) {
+        const struct elv_sync_grant grant = elv_core_pull(s, i, out);
+        if (grant.start == ELV_SYNC_REJECT) {
+            elv_core_refuse_as(s, out, ev->id, ELV_CODE_UNAVAILABLE, ELV_REASON_POLICY,
+                               grant.retry_ms);
+            return;
+        }
+    }
     if (s->over) {
         t.what = ELV_WHAT_STOP;
         t.poll_ms = STOP_POLL_MS;

@@ -5,6 +5,7 @@
 
 #include "common/assert.h"
 #include "server/core.h"
+#include "server/model_file.h"
 
 enum { SLOTS_LEN = 8 << 20, SLOTS_MIN = 8 };
 

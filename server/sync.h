@@ -43,7 +43,16 @@ struct elv_sync_update {
     uint32_t compute_ms; /* the client's claim; 0: not measured */
 };
 
-enum elv_sync_start { ELV_SYNC_HOLD, ELV_SYNC_START, ELV_SYNC_REJECT };
+enum elv_sync_start {
+    ELV_SYNC_HOLD,  /* wait for the next round */
+    ELV_SYNC_START, /* take part in this one */
+    ELV_SYNC_REJECT /* and do not ask again before `retry_ms` */
+};
+
+struct elv_sync_grant {
+    enum elv_sync_start start;
+    uint32_t retry_ms;
+};
 
 struct elv_sync_worth {
     bool counts;   /* false: too late to be of use */
@@ -70,10 +79,10 @@ struct elv_sync {
     void (*on_timer)(void *state, const struct elv_sync_cfg *cfg, const struct elv_sync_round *r,
                      elv_time_us now);
 
-    /* A client without work asks while a round is open. NULL: it holds until the next. */
-    enum elv_sync_start (*on_pull)(void *state, const struct elv_sync_cfg *cfg,
-                                   const struct elv_sync_round *r, struct elv_sync_client c,
-                                   elv_time_us now);
+    /* A client that this round did not ask wants work. NULL: it holds. */
+    struct elv_sync_grant (*on_pull)(void *state, const struct elv_sync_cfg *cfg,
+                                     const struct elv_sync_round *r, struct elv_sync_client c,
+                                     elv_time_us now);
 
     /* An update passed every check. */
     struct elv_sync_worth (*on_update)(void *state, const struct elv_sync_cfg *cfg,

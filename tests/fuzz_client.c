@@ -90,8 +90,8 @@ static void make_run(void)
         .scale = 1,
         .std = 1,
         .arithmetic = ELV_ARITHMETIC_REFERENCE,
-        .up = {{.id = ELV_CODEC_F32}, {.id = ELV_CODEC_Q8}},
-        .n_up = 2,
+        .up = {{.id = ELV_CODEC_Q8}}, /* tickets may ask for f32, too */
+        .n_up = 1,
         .down = {.id = ELV_CODEC_Q8},
         .holdout = 0.1f,
         .bound = 8,
@@ -164,7 +164,7 @@ static size_t ticket_of(uint8_t how, uint8_t *out)
     t->version = how >> 3 & 3;
     t->batch = 1;
     t->local_steps = 1;
-    t->up.id = how >> 5 & 1 ? ELV_CODEC_F32 : ELV_CODEC_Q8;
+    t->up.id = how >> 7 & 1 ? ELV_CODEC_F32 : ELV_CODEC_Q8;
     t->full = zeros_ref(ELV_OP_MODEL_CHUNK, ELV_CODEC_F32);
     t->n_steps = how >> 5 & 1 ? 0 : t->version;
     for (uint32_t i = 0; i < t->n_steps; i++)

@@ -154,8 +154,13 @@ static bool run_one(struct world *w)
 {
     if (w->n_work == 0 || w->hold_computes)
         return false;
-    const struct elv_action a = w->work[0];
-    memmove(w->work, w->work + 1, --w->n_work * sizeof w->work[0]);
+    uint32_t i = 0;
+    while (i < w->n_work && w->work[i].compute.kind == w->hold_work)
+        i++;
+    if (i == w->n_work)
+        return false;
+    const struct elv_action a = w->work[i];
+    memmove(w->work + i, w->work + i + 1, (--w->n_work - i) * sizeof w->work[0]);
     enum elv_err err;
     do
         err = w->node.run(w->node.self, &a.compute, w->budget ? w->budget : 1000);
@@ -385,6 +390,50 @@ bool world_attempt(struct world *w, uint32_t peer, uint32_t attempt)
 }
 
 bool world_contribute(struct world *w, uint32_t peer) { return world_attempt(w, peer, 1); }
+
+static float sum_of(const struct world *w)
+{
+    const float *b = w->s->eval_on;
+    float sum = 0.0f;
+    for (uint32_t i = 0; i < w->job.model.n_shared; i++)
+        sum += b[i] * (float)(i % 7 + 1);
+    return sum;
+}
+
+static void score_begin(void *self, const float *v)
+{
+    struct world *w = self;
+    ELV_ASSERT(v == w->s->eval_on);
+    w->scored = w->s->eval_version;
+    w->scored_sum = sum_of(w);
+    w->score_slices = 0;
+}
+
+static enum elv_err score_run(void *self, uint32_t budget)
+{
+    struct world *w = self;
+    (void)budget;
+    ELV_ASSERT(sum_of(w) == w->scored_sum);
+    return ++w->score_slices < 3 ? ELV_ERR_BUSY : w->score_err;
+}
+
+static void score_sums(void *self, struct elv_eval_sums *out)
+{
+    const struct world *w = self;
+    const uint32_t right = (uint32_t)(w->accuracy[w->scored] * 1000.0 + 0.5);
+    *out = (struct elv_eval_sums){.n = 1000, .loss = 500.0, .n_classes = 2};
+    out->support[0] = 1000;
+    out->correct[0] = right;
+    out->predicted[0] = right;
+    out->predicted[1] = 1000 - right;
+}
+
+void world_add_scorer(struct world *w)
+{
+    w->scorer =
+        (struct elv_scorer){.self = w, .begin = score_begin, .run = score_run, .sums = score_sums};
+    w->cfg.scorer = &w->scorer;
+}
 
 uint32_t world_notes(struct world *w, enum elv_note_kind kind)
 {

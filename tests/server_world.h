@@ -32,9 +32,10 @@ struct world {
     struct fake_disk disk;
     elv_time_us now;
 
-    bool hold_stores;   /* leave them in the queue */
-    bool hold_computes; /* start no work */
-    uint32_t budget;    /* per slice; 0: 1000 */
+    bool hold_stores;               /* leave them in the queue */
+    bool hold_computes;             /* start no work */
+    enum elv_server_work hold_work; /* start none of this kind */
+    uint32_t budget;                /* per slice; 0: 1000 */
     struct elv_action work[4];
     uint32_t n_work;
 
@@ -42,6 +43,12 @@ struct world {
     uint32_t last_request;
     struct world_reply *replies; /* by request id */
     uint32_t notified[WORLD_NOTIFIED], n_notified;
+    struct elv_scorer scorer; /* a fake one, if the test set w.cfg.scorer to it */
+    double accuracy[16];      /* it finds, by version */
+    uint32_t scored;          /* version in its hands */
+    float scored_sum;         /* of the weights it was given */
+    uint32_t score_slices;
+    enum elv_err score_err; /* how it ends */
     bool ended;
     uint32_t exit_code;
     uint64_t seen_notes;
@@ -94,6 +101,9 @@ enum elv_decision world_verdict(const struct world_reply *r, enum elv_reason *re
 /* Ticket, update, chunks, commit. True when it was accepted. `attempt` makes the nonce another. */
 bool world_attempt(struct world *w, uint32_t peer, uint32_t attempt);
 bool world_contribute(struct world *w, uint32_t peer);
+
+/* Evaluates with what `accuracy` says, in three slices, and checks that the weights stay put. */
+void world_add_scorer(struct world *w);
 
 /* How many notes of a kind came since the last time. */
 uint32_t world_notes(struct world *w, enum elv_note_kind kind);

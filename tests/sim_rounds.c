@@ -120,6 +120,18 @@ static void revoke(void *ctx, uint32_t i)
     elv_sim_revoke(f->w, f->server_node, number);
 }
 
+/* Now and then something fails; or nothing works for so long that the server must give up waiting.
+ */
+static struct elv_sim_bad_spells bad_spells(uint64_t seed)
+{
+    const bool total = seed % 16 == 3;
+    return (struct elv_sim_bad_spells){.every = about(20 * SECOND),
+                                       .lasts = about((total ? 10 : 4) * SECOND),
+                                       .fail_ppm = total ? ELV_SIM_PPM : 300000,
+                                       .append_fail_ppm = total ? 0 : 50000,
+                                       .read_fail_ppm = 50000};
+}
+
 static struct elv_sim_faults *make_trouble(struct fleet *f, uint64_t seed)
 {
     struct elv_sim_faults *t = elv_sim_faults_new(f->w, seed, TROUBLE_S * SECOND);
@@ -147,12 +159,7 @@ static struct elv_sim_faults *make_trouble(struct fleet *f, uint64_t seed)
                 (struct elv_sim_leaves){.every = about(50 * SECOND), .away = about(15 * SECOND)});
     }
     if (seed % 4 == 3)
-        elv_sim_faults_disk(t, f->disk,
-                            (struct elv_sim_bad_spells){.every = about(30 * SECOND),
-                                                        .lasts = about(4 * SECOND),
-                                                        .fail_ppm = 300000,
-                                                        .append_fail_ppm = 50000,
-                                                        .read_fail_ppm = 50000});
+        elv_sim_faults_disk(t, f->disk, bad_spells(seed));
     return t;
 }
 

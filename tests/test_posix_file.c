@@ -68,6 +68,17 @@ static void a_save_replaces_the_whole_file_and_makes_it_private(void **state)
     check_content(path, "");
 }
 
+static void a_published_file_may_be_read_by_others(void **state)
+{
+    (void)state;
+    struct stat s;
+    assert_int_equal(elv_posix_publish(path, text("{}")), ELV_OK);
+    check_content(path, "{}");
+    assert_int_equal(stat(path, &s), 0);
+    assert_int_equal(s.st_mode & 0777, 0644);
+    assert_int_equal(elv_posix_publish("/tmp/no/such/folder/file", text("x")), ELV_ERR_IO);
+}
+
 static void a_save_that_fails_leaves_the_old_file_and_nothing_else(void **state)
 {
     (void)state;
@@ -206,6 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_save_replaces_the_whole_file_and_makes_it_private),
+        cmocka_unit_test(a_published_file_may_be_read_by_others),
         cmocka_unit_test(a_save_that_fails_leaves_the_old_file_and_nothing_else),
         cmocka_unit_test(a_save_replaces_a_link_and_not_what_it_points_to),
         cmocka_unit_test(a_load_has_a_cap),

@@ -717,7 +717,7 @@ static enum elv_err configure(struct elv_coap_server *s, const struct elv_coap_s
         text = "the name of the job is not acceptable";
     else if (s->cfg.pending_max > 1u << SLOT_BITS || s->cfg.sessions_max > 1u << 20 ||
              s->cfg.half_open_max > 1u << 16 || s->cfg.ack_timeout_ms > 60000 ||
-             s->cfg.dtls_timer_ms > ELV_COAP_DTLS_TIMER_MAX_MS)
+             s->cfg.dtls_timer_ms > ELV_COAP_DTLS_TIMER_MAX_MS || s->cfg.idle_s > 4000000)
         text = "a limit is too large";
     if (text != NULL) {
         snprintf(problem->text, sizeof problem->text, "%s", text);

@@ -52,7 +52,7 @@ struct elv_coap_server_cfg {
     uint32_t sessions_max;   /* 16384; beyond it the one longest unused is closed */
     uint32_t per_client_max; /* 4 sessions of one client; likewise */
     uint32_t half_open_max;  /* 1024 handshakes under way */
-    uint32_t idle_s;         /* 86400: a session unused for so long is closed */
+    uint32_t idle_s;         /* 86400: a session unused for so long is closed; at most 4000000 */
     uint32_t pending_max;    /* 4096 requests answered later; at most 32768; beyond it 5.03 */
     uint32_t ack_timeout_ms; /* 2000: first repetition of an answer given later; doubles, 4 times */
     uint32_t dtls_timer_ms;  /* 1000: likewise of a handshake's flights; needs a patched libcoap */

@@ -49,7 +49,15 @@ static enum elv_err sync_folder_of(const char *path)
     return err;
 }
 
-enum elv_err elv_posix_save(const char *path, struct elv_bytes data)
+static enum elv_err fill(int fd, struct elv_bytes data, bool is_public)
+{
+    if (write_all(fd, data) != ELV_OK)
+        return ELV_ERR_IO;
+    const int rc = is_public ? fchmod(fd, 0644) : fsync(fd);
+    return rc == 0 ? ELV_OK : ELV_ERR_IO;
+}
+
+static enum elv_err replace(const char *path, struct elv_bytes data, bool is_public)
 {
     char tmp[PATH_MAX];
     const int len = snprintf(tmp, sizeof tmp, "%s.XXXXXX", path);
@@ -59,9 +67,7 @@ enum elv_err elv_posix_save(const char *path, struct elv_bytes data)
     const int fd = mkstemp(tmp); /* mode 0600; two writers cannot share it */
     if (fd < 0)
         return ELV_ERR_IO;
-    enum elv_err err = ELV_ERR_IO;
-    if (write_all(fd, data) == ELV_OK && fsync(fd) == 0)
-        err = ELV_OK;
+    enum elv_err err = fill(fd, data, is_public);
     if (close(fd) != 0) /* a full disk may only show here */
         err = ELV_ERR_IO;
     if (err == ELV_OK && rename(tmp, path) != 0)
@@ -70,9 +76,19 @@ enum elv_err elv_posix_save(const char *path, struct elv_bytes data)
         const int cause = errno;
         unlink(tmp);
         errno = cause;
-        return err;
     }
-    return sync_folder_of(path);
+    return err;
+}
+
+enum elv_err elv_posix_save(const char *path, struct elv_bytes data)
+{
+    const enum elv_err err = replace(path, data, false);
+    return err == ELV_OK ? sync_folder_of(path) : err;
+}
+
+enum elv_err elv_posix_publish(const char *path, struct elv_bytes data)
+{
+    return replace(path, data, true);
 }
 
 /* Reads until the end: what stat says of a pipe or a growing file is not to be relied on. */

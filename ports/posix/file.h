@@ -15,6 +15,10 @@
  * replaced, not followed. ELV_ERR_IO on any failure; ELV_ERR_ARG: the path is too long. */
 enum elv_err elv_posix_save(const char *path, struct elv_bytes data);
 
+/* The same for figures others may read and nobody misses after a crash: mode 0644, not synced, but
+ * a reader sees the old content or the new, never a part. */
+enum elv_err elv_posix_publish(const char *path, struct elv_bytes data);
+
 /* Reads a whole file of at most `max` bytes into a block the caller frees; a zero follows the last
  * byte and is not counted. ELV_ERR_MISSING: no such file; ELV_ERR_FULL: it is longer than `max`;
  * ELV_ERR_MEMORY; ELV_ERR_IO: anything else, a directory included. */

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "server/follow.h"
+#include "server/report.h"
+
+static struct elv_job job;
+static struct elv_follow follow;
+static struct elv_round_line lines[2];
+
+static uint32_t take(enum elv_note_kind kind, uint32_t version, double accuracy)
+{
+    const struct elv_note n = {.kind = kind,
+                               .at = 1000000 * (elv_time_us)version,
+                               .version = version,
+                               .report = {.version = version},
+                               .score = {.accuracy = accuracy}};
+    return elv_follow_take(&follow, &n, lines);
+}
+
+static void start(bool scorer, uint32_t every, enum elv_eval_on on)
+{
+    job = (struct elv_job){.eval_every = every, .eval_on = on};
+    follow = (struct elv_follow){.job = &job, .scorer = scorer};
+    take(ELV_NOTE_ROUND_OPENED, 1, 0);
+}
+
+static void a_round_waits_for_the_score_of_its_model(void **state)
+{
+    (void)state;
+    start(true, 1, ELV_EVAL_SERVER);
+    assert_int_equal(take(ELV_NOTE_ROUND_CLOSED, 1, 0), 0);
+    assert_int_equal(take(ELV_NOTE_CLIENTS_EVALUATED, 1, 0.1), 0); /* not whose scores count */
+    assert_int_equal(take(ELV_NOTE_EVALUATED, 1, 0.5), 1);
+    assert_true(lines[0].scored && lines[0].score.accuracy == 0.5);
+    assert_int_equal(take(ELV_NOTE_EVALUATED, 1, 0.5), 0); /* told once */
+}
+
+static void rounds_that_are_not_evaluated_are_told_at_once(void **state)
+{
+    (void)state;
+    start(true, 2, ELV_EVAL_SERVER);
+    assert_int_equal(take(ELV_NOTE_ROUND_CLOSED, 1, 0), 1);
+    assert_int_equal(take(ELV_NOTE_ROUND_CLOSED, 2, 0), 0);
+    assert_int_equal(take(ELV_NOTE_ROUND_CLOSED, 3, 0), 2); /* the score of 2 never came */
+    assert_int_equal(lines[0].report.version, 2);
+    assert_int_equal(lines[1].report.version, 3);
+}
+
+static void without_a_test_set_the_clients_scores_count(void **state)
+{
+    (void)state;
+    start(false, 1, ELV_EVAL_CLIENTS);
+    assert_int_equal(take(ELV_NOTE_ROUND_CLOSED, 1, 0), 0);
+    assert_int_equal(take(ELV_NOTE_CLIENTS_EVALUATED, 1, 0.25), 1);
+    assert_true(lines[0].score.accuracy == 0.25);
+}
+
+static void the_result_is_told_once_after_the_last_line(void **state)
+{
+    (void)state;
+    start(true, 1, ELV_EVAL_SERVER);
+    take(ELV_NOTE_ROUND_CLOSED, 3, 0);
+    take(ELV_NOTE_OVER, 3, 0);
+    assert_false(elv_follow_result(&follow));
+    take(ELV_NOTE_EVALUATED, 3, 0.5);
+    assert_true(elv_follow_result(&follow));
+    assert_false(elv_follow_result(&follow));
+    assert_true(elv_follow_seconds(&follow) == 2.0);
+}
+
+static void a_line_reads_as_promised(void **state)
+{
+    (void)state;
+    char text[512];
+    struct elv_line out = elv_line_of(text, sizeof text);
+    const struct elv_round_line line = {
+        .scored = true,
+        .score = {.accuracy = 0.81236, .balanced_accuracy = 0.79994999, .loss = 1.5},
+        .report = {.version = 3, .n_used = 6, .n_late = 2, .bytes_up = 126660, .took = 2410499}};
+    elv_report_round(&out, &line);
+    assert_string_equal(text, "round 3 accuracy=0.8124 balanced_accuracy=0.7999 loss=1.5000 used=6 "
+                              "late=2 refused=0 bytes_up=126660 bytes_down=0 seconds=2.410");
+}
+
+static void what_is_unknown_says_so(void **state)
+{
+    (void)state;
+    char text[512];
+    struct elv_line out = elv_line_of(text, sizeof text);
+    const struct elv_round_line line = {.report = {.version = 1, .loss = (double)NAN}};
+    elv_report_round(&out, &line);
+    assert_string_equal(text, "round 1 accuracy=nan balanced_accuracy=nan loss=nan used=0 late=0 "
+                              "refused=0 bytes_up=0 bytes_down=0 seconds=0.000");
+}
+
+static void a_result_reads_as_promised(void **state)
+{
+    (void)state;
+    char text[1024];
+    struct elv_line out = elv_line_of(text, sizeof text);
+    const struct elv_server_stats stats = {.version = 12,
+                                           .updates_used = 72,
+                                           .updates_late = 24,
+                                           .bytes_up = 1519921,
+                                           .worst_overrun = 1001,
+                                           .model = {0xab}};
+    const struct elv_run_facts facts = {
+        .train_seconds = 49.349, .peak_rss_kib = 23668, .model = "m.safetensors"};
+    elv_report_result(&out, &stats, &follow.line, &facts);
+    assert_non_null(strstr(text, "rounds=12 train_seconds=49.35 updates_used=72 updates_late=24 "
+                                 "updates_refused=0 bytes_up_per_client_round=21110 "
+                                 "server_peak_rss_kib=23668 worst_round_overrun_ms=2 "
+                                 "model=m.safetensors digest=ab00"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_round_waits_for_the_score_of_its_model),
+        cmocka_unit_test(rounds_that_are_not_evaluated_are_told_at_once),
+        cmocka_unit_test(without_a_test_set_the_clients_scores_count),
+        cmocka_unit_test(the_result_is_told_once_after_the_last_line),
+        cmocka_unit_test(a_line_reads_as_promised),
+        cmocka_unit_test(what_is_unknown_says_so),
+        cmocka_unit_test(a_result_reads_as_promised),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
