@@ -9,3 +9,5 @@ function(elv_e2e name seconds)
 endfunction()
 
 elv_e2e(e2e_run 180)
+elv_e2e(e2e_kill_client 180)
+elv_e2e(e2e_same_bytes 180)
