@@ -131,6 +131,7 @@ void elv_core_store_first(struct elv_server *s, struct elv_actions *out);
 void elv_core_store_version(struct elv_server *s, struct elv_actions *out);
 void elv_core_version_stored(struct elv_server *s, bool ok);
 void elv_core_evaluated(struct elv_server *s, enum elv_err err, struct elv_actions *out);
+void elv_core_save_head(struct elv_server *s, struct elv_actions *out); /* if that is due */
 bool elv_core_is_finished(const struct elv_server *s); /* no further round is wanted */
 void elv_core_finish(struct elv_server *s, struct elv_actions *out);
 void elv_core_over_stored(struct elv_server *s, bool ok);

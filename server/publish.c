@@ -218,6 +218,17 @@ void elv_core_evaluated(struct elv_server *s, enum elv_err err, struct elv_actio
         if (s->round.state == ELV_ROUND_OPEN || s->round.state == ELV_ROUND_CLOSING)
             elv_core_fail_round(s); /* the version that reached it is the last */
     }
+    s->head_due = true;
+    elv_core_save_head(s, out);
+}
+
+/* A version that is being stored brings a head of its own, with its number: the present one, with
+ * the number before, must not overwrite it. */
+void elv_core_save_head(struct elv_server *s, struct elv_actions *out)
+{
+    if (!s->head_due || s->round.state == ELV_ROUND_STORING)
+        return;
+    s->head_due = false;
     elv_core_put_head(s, out, &s->head);
 }
 

@@ -110,6 +110,7 @@ struct elv_server { /* read freely; written only by server/ */
     bool settled;         /* the first step has set the clocks */
     bool stopping;
     struct elv_rec_head head;
+    bool head_due;          /* it changed while a version with another was being stored */
     uint32_t over_store;    /* the STORE that makes the end durable; 0: not asked for */
     uint32_t stop_store;    /* after which an orderly stop ends */
     bool over;              /* durable */

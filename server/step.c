@@ -112,7 +112,7 @@ static void on_stop(struct elv_server *s, struct elv_actions *out)
     if (s->stopping)
         return;
     s->stopping = true;
-    if (s->round.state == ELV_ROUND_OPEN)
+    if (s->round.state >= ELV_ROUND_OPEN) /* a head may be on its way with the next version */
         elv_core_put_clock(s, out);
     else
         elv_core_put_head(s, out, &s->head);
@@ -189,6 +189,7 @@ static void progress(struct elv_server *s, struct elv_actions *out)
     store_again(s, out);
     elv_core_answer(s, out);
     elv_core_save_again(s, out);
+    elv_core_save_head(s, out);
     elv_core_check_round(s);
     elv_core_heal_log(s, out);
     elv_core_schedule(s, out);
