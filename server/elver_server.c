@@ -497,19 +497,15 @@ static void tell_result(struct program *p)
     p->stop_at = p->host.clock.now(p->host.clock.self) + p->settings.linger_us;
 }
 
-/* A finished node asks for the end at once; the program goes on answering `stop` for a while. */
-static void hold_end(struct program *p, struct elv_actions *out)
+/* The node ends when the job is over, but goes on answering: until it is stopped, so does this
+ * program. */
+static void linger(const struct program *p, struct elv_actions *out)
 {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < out->n; i++) {
-        if (out->at[i].kind == ELV_DO_END && elv_server_stats(&p->server)->over) {
-            p->holding = true;
-            p->held = out->at[i];
-        } else {
-            out->at[kept++] = out->at[i];
-        }
-    }
-    out->n = kept;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < out->n; i++)
+        if (out->at[i].kind != ELV_DO_END || p->server.stopping)
+            out->at[n++] = out->at[i];
+    out->n = n;
 }
 
 /* The node, with an eye on its notes. */
@@ -517,13 +513,11 @@ static void step(void *self, const struct elv_event *ev, struct elv_actions *out
 {
     struct program *p = self;
     p->node.step(p->node.self, ev, out);
+    linger(p, out);
     const struct elv_note *n;
     while ((n = elv_note_next(&p->server.notes, &p->seen)) != NULL)
         follow(p, n);
     tell_result(p);
-    hold_end(p, out);
-    if (p->holding && ev->kind == ELV_EV_STOP)
-        out->at[out->n++] = p->held;
 }
 
 static elv_time_us deadline(const void *self)
@@ -731,7 +725,7 @@ static uint32_t thread_count(const struct program *p)
 static int wire_up(struct program *p)
 {
     const struct elv_node node = {.self = p,
-                                  .actions_max = p->node.actions_max + 1, /* the held one */
+                                  .actions_max = p->node.actions_max,
                                   .step = step,
                                   .deadline = deadline,
                                   .run = run_work};
