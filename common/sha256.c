@@ -29,29 +29,50 @@ static void store_be(uint8_t *p, uint32_t v)
     p[3] = (uint8_t)v;
 }
 
+/* One round. The eight words change places with each; the caller names them in their new order
+ * instead of moving them. */
+static inline void turn(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e, uint32_t f,
+                        uint32_t g, uint32_t *h, uint32_t kw)
+{
+    const uint32_t t1 = *h + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) + ((e & f) ^ (~e & g)) + kw;
+    const uint32_t t2 = (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+    *d += t1;
+    *h = t1 + t2;
+}
+
+/* The next sixteen words of the schedule in place of the last ones. */
+static void extend(uint32_t w[16])
+{
+    for (unsigned t = 0; t < 16; t++) {
+        const uint32_t a = w[(t + 1) % 16], b = w[(t + 14) % 16];
+        w[t] += (rotr(a, 7) ^ rotr(a, 18) ^ a >> 3) + w[(t + 9) % 16] +
+                (rotr(b, 17) ^ rotr(b, 19) ^ b >> 10);
+    }
+}
+
 /* FIPS 180-4, 6.2.2. The schedule lives in a ring of 16 words: 64 bytes of stack, not 256. */
 static void compress(uint32_t state[8], const uint8_t *block)
 {
-    uint32_t w[16], s[8];
-    memcpy(s, state, sizeof s);
-    for (unsigned t = 0; t < 64; t++) {
-        if (t < 16) {
-            w[t] = load_be(block + 4 * t);
-        } else {
-            const uint32_t a = w[(t + 1) % 16], b = w[(t + 14) % 16];
-            w[t % 16] += (rotr(a, 7) ^ rotr(a, 18) ^ a >> 3) + w[(t + 9) % 16] +
-                         (rotr(b, 17) ^ rotr(b, 19) ^ b >> 10);
-        }
-        const uint32_t t1 = s[7] + (rotr(s[4], 6) ^ rotr(s[4], 11) ^ rotr(s[4], 25)) +
-                            ((s[4] & s[5]) ^ (~s[4] & s[6])) + k[t] + w[t % 16];
-        const uint32_t t2 = (rotr(s[0], 2) ^ rotr(s[0], 13) ^ rotr(s[0], 22)) +
-                            ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
-        memmove(s + 1, s, 7 * sizeof s[0]);
-        s[4] += t1;
-        s[0] = t1 + t2;
+    uint32_t w[16];
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+    uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
+    for (unsigned t = 0; t < 16; t++)
+        w[t] = load_be(block + 4 * t);
+    for (unsigned t = 0; t < 64; t += 8) {
+        if (t >= 16 && t % 16 == 0)
+            extend(w);
+        const uint32_t *wt = w + t % 16;
+        turn(a, b, c, &d, e, f, g, &h, k[t] + wt[0]);
+        turn(h, a, b, &c, d, e, f, &g, k[t + 1] + wt[1]);
+        turn(g, h, a, &b, c, d, e, &f, k[t + 2] + wt[2]);
+        turn(f, g, h, &a, b, c, d, &e, k[t + 3] + wt[3]);
+        turn(e, f, g, &h, a, b, c, &d, k[t + 4] + wt[4]);
+        turn(d, e, f, &g, h, a, b, &c, k[t + 5] + wt[5]);
+        turn(c, d, e, &f, g, h, a, &b, k[t + 6] + wt[6]);
+        turn(b, c, d, &e, f, g, h, &a, k[t + 7] + wt[7]);
     }
-    for (unsigned i = 0; i < 8; i++)
-        state[i] += s[i];
+    state[0] += a, state[1] += b, state[2] += c, state[3] += d;
+    state[4] += e, state[5] += f, state[6] += g, state[7] += h;
 }
 
 void elv_sha256_init(struct elv_sha256 *h)
