@@ -29,29 +29,37 @@ static void store_be(uint8_t *p, uint32_t v)
     p[3] = (uint8_t)v;
 }
 
-/* FIPS 180-4, 6.2.2. The schedule lives in a ring of 16 words: 64 bytes of stack, not 256. */
+/* FIPS 180-4, 6.2.2. The schedule lives in a ring of 16 words: 64 bytes of stack, not 256. The
+ * working variables stay in registers; an array that is shifted would not. */
 static void compress(uint32_t state[8], const uint8_t *block)
 {
-    uint32_t w[16], s[8];
-    memcpy(s, state, sizeof s);
+    uint32_t w[16];
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+    uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
     for (unsigned t = 0; t < 64; t++) {
         if (t < 16) {
             w[t] = load_be(block + 4 * t);
         } else {
-            const uint32_t a = w[(t + 1) % 16], b = w[(t + 14) % 16];
-            w[t % 16] += (rotr(a, 7) ^ rotr(a, 18) ^ a >> 3) + w[(t + 9) % 16] +
-                         (rotr(b, 17) ^ rotr(b, 19) ^ b >> 10);
+            const uint32_t x = w[(t + 1) % 16], y = w[(t + 14) % 16];
+            w[t % 16] += (rotr(x, 7) ^ rotr(x, 18) ^ x >> 3) + w[(t + 9) % 16] +
+                         (rotr(y, 17) ^ rotr(y, 19) ^ y >> 10);
         }
-        const uint32_t t1 = s[7] + (rotr(s[4], 6) ^ rotr(s[4], 11) ^ rotr(s[4], 25)) +
-                            ((s[4] & s[5]) ^ (~s[4] & s[6])) + k[t] + w[t % 16];
-        const uint32_t t2 = (rotr(s[0], 2) ^ rotr(s[0], 13) ^ rotr(s[0], 22)) +
-                            ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
-        memmove(s + 1, s, 7 * sizeof s[0]);
-        s[4] += t1;
-        s[0] = t1 + t2;
+        const uint32_t t1 =
+            h + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) + ((e & f) ^ (~e & g)) + k[t] + w[t % 16];
+        const uint32_t t2 =
+            (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+        h = g;
+        g = f;
+        f = e;
+        e = d + t1;
+        d = c;
+        c = b;
+        b = a;
+        a = t1 + t2;
     }
+    const uint32_t sum[8] = {a, b, c, d, e, f, g, h};
     for (unsigned i = 0; i < 8; i++)
-        state[i] += s[i];
+        state[i] += sum[i];
 }
 
 void elv_sha256_init(struct elv_sha256 *h)
