@@ -28,7 +28,7 @@ static void start(struct run *r)
 {
     const enum elv_err err = world_try_start(&r->w);
     ELV_ASSERT(err == ELV_OK);
-    ELV_ASSERT(r->w.s->head.version >= r->version); /* versions only rise */
+    ELV_ASSERT(elv_server_stats(r->w.s)->version >= r->version); /* versions only rise */
     r->lives++;
 }
 
@@ -46,8 +46,8 @@ static void watch(struct run *r)
     const struct world *w = &r->w;
     if (w->s == NULL || w->disk.dead)
         return;
-    ELV_ASSERT(w->s->head.version >= r->version);
-    r->version = w->s->head.version;
+    ELV_ASSERT(elv_server_stats(w->s)->version >= r->version);
+    r->version = elv_server_stats(w->s)->version;
     ELV_ASSERT(w->s->uploads.n_used <= w->s->uploads.n);
     ELV_ASSERT(w->s->round.n_got <= w->s->round.n_asked);
     ELV_ASSERT(w->s->round.n_waiting <= w->s->round.n_asked);
