@@ -50,8 +50,9 @@ void elv_core_put(struct elv_server *s, struct elv_actions *out, enum elv_table 
                   uint64_t number, const uint8_t *at, size_t len);
 void elv_core_erase(struct elv_server *s, struct elv_actions *out, enum elv_table table,
                     uint64_t number);
-void elv_core_put_head(struct elv_server *s, struct elv_actions *out,
-                       const struct elv_rec_head *head);
+/* The head as it is, but never naming a version whose record may be missing. */
+void elv_core_put_head(struct elv_server *s, struct elv_actions *out);
+uint32_t elv_core_durable_version(const struct elv_server *s);
 void elv_core_put_clock(struct elv_server *s, struct elv_actions *out);
 void elv_core_put_client(struct elv_server *s, struct elv_actions *out, uint32_t row, bool joined);
 uint32_t elv_core_compute(struct elv_server *s, struct elv_actions *out, enum elv_server_work work,
@@ -113,10 +114,12 @@ void elv_core_close_round(struct elv_server *s); /* with what counts so far */
 void elv_core_fail_round(struct elv_server *s);
 void elv_core_drop_round(struct elv_server *s, struct elv_actions *out);
 void elv_core_round_dropped(struct elv_server *s, bool ok);
-/* Records and log of the round leave with this step's transaction. */
-void elv_core_erase_round(struct elv_server *s, struct elv_actions *out);
-void elv_core_end_round(struct elv_server *s, uint32_t version, enum elv_note_kind kind,
-                        uint64_t value);
+/* Records and log of a round leave with this step's transaction. */
+void elv_core_erase_round(struct elv_server *s, uint32_t seq, uint32_t n_blocks,
+                          struct elv_actions *out);
+/* Keeps what is to be reported in `closed`; no round is open then. */
+void elv_core_end_round(struct elv_server *s);
+struct elv_note *elv_core_report(struct elv_server *s, uint32_t version, enum elv_note_kind kind);
 void elv_core_mark(struct elv_server *s, uint32_t row); /* its ticket changed */
 void elv_core_notify(struct elv_server *s, struct elv_actions *out);
 
@@ -128,6 +131,7 @@ void elv_core_granted(struct elv_server *s, const struct elv_answer *a);
 
 /* publish.c */
 void elv_core_store_first(struct elv_server *s, struct elv_actions *out);
+void elv_core_adopt_version(struct elv_server *s, struct elv_actions *out);
 void elv_core_store_version(struct elv_server *s, struct elv_actions *out);
 void elv_core_version_stored(struct elv_server *s, bool ok);
 void elv_core_evaluated(struct elv_server *s, enum elv_err err, struct elv_actions *out);

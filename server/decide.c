@@ -129,7 +129,9 @@ static uint32_t weigh(struct elv_server *s, struct elv_row *row, uint32_t index,
             elv_core_put_client(s, out, index, row->joined);
         }
     }
-    return elv_weight_of(&s->scales, claim, factor);
+    struct elv_scales scales = s->scales;
+    scales.weight_bits = s->round.weight_bits;
+    return elv_weight_of(&scales, claim, factor);
 }
 
 static struct elv_sync_worth ask_policy(struct elv_server *s, const struct elv_upload *up,

@@ -117,11 +117,19 @@ void elv_core_erase(struct elv_server *s, struct elv_actions *out, enum elv_tabl
         s, out, &(struct elv_store_op){.kind = ELV_STORE_ERASE, .table = table, .number = number});
 }
 
-void elv_core_put_head(struct elv_server *s, struct elv_actions *out,
-                       const struct elv_rec_head *head)
+uint32_t elv_core_durable_version(const struct elv_server *s)
 {
+    return s->head.version - (s->version_failed || s->version_store != 0);
+}
+
+void elv_core_put_head(struct elv_server *s, struct elv_actions *out)
+{
+    struct elv_rec_head head = s->head;
+    head.version = elv_core_durable_version(s);
+    if (s->version_store != 0) /* on its way, before this */
+        head.version = s->head.version;
     uint8_t *at = elv_core_text(s, ELV_REC_MAX);
-    const size_t len = elv_rec_head_encode(head, at);
+    const size_t len = elv_rec_head_encode(&head, at);
     elv_core_text_used(s, len);
     elv_core_put(s, out, ELV_TABLE_META, ELV_META_HEAD, at, len);
 }

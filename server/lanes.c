@@ -171,7 +171,7 @@ static void refolded(struct elv_server *s, enum elv_err err)
 static void made(struct elv_server *s, enum elv_err err, struct elv_actions *out)
 {
     if (err == ELV_OK) {
-        elv_core_store_version(s, out);
+        elv_core_adopt_version(s, out);
         return;
     }
     /* The master model is no longer what it was; the published one is. */

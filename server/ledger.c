@@ -189,6 +189,7 @@ size_t elv_rec_round_encode(const struct elv_rec_round *r, uint8_t out[ELV_REC_M
     elv_wr_u32(&w, r->assignment);
     elv_wr_u32(&w, r->n_asked);
     elv_wr_u32(&w, r->n_blocks);
+    elv_wr_u32(&w, (uint32_t)r->weight_bits);
     elv_wr_u64(&w, r->deadline_us);
     return end(&w);
 }
@@ -201,8 +202,10 @@ enum elv_err elv_rec_round_decode(struct elv_bytes in, struct elv_rec_round *r)
     got.assignment = elv_rd_u32(&rd);
     got.n_asked = elv_rd_u32(&rd);
     got.n_blocks = elv_rd_u32(&rd);
+    got.weight_bits = (int32_t)elv_rd_u32(&rd);
     got.deadline_us = elv_rd_u64(&rd);
-    if (rd.err == ELV_OK && got.deadline_us > INT64_MAX / 2)
+    if (rd.err == ELV_OK &&
+        (got.deadline_us > INT64_MAX / 2 || got.weight_bits < -30 || got.weight_bits > 30))
         rd.err = ELV_ERR_RANGE;
     const enum elv_err err = close(&rd);
     if (err == ELV_OK)

@@ -69,6 +69,7 @@ struct elv_rec_client {
 
 struct elv_rec_round {
     uint32_t version, assignment, n_asked, n_blocks;
+    int32_t weight_bits; /* scale of the weights decided so far */
     uint64_t deadline_us;
 };
 

@@ -57,7 +57,7 @@ void elv_core_store_first(struct elv_server *s, struct elv_actions *out)
     const size_t len = elv_rec_run_encode(&s->run, at);
     elv_core_text_used(s, len);
     elv_core_put(s, out, ELV_TABLE_META, ELV_META_RUN, at, len);
-    elv_core_put_head(s, out, &s->head);
+    elv_core_put_head(s, out);
     write_head(s, 0);
     store_vector(s, out, ELV_FILE_MODEL, 0, s->cast.b);
     put_version(s, out, 0, &s->cast.rec);
@@ -89,40 +89,47 @@ static bool clients_reach_target(const struct elv_server *s)
 {
     const bool decide = s->cfg.scorer == NULL || s->job->eval_on == ELV_EVAL_CLIENTS;
     struct elv_score score;
-    if (!decide || s->job->target_accuracy <= 0.0 || s->round.eval.n == 0)
+    if (!decide || s->job->target_accuracy <= 0.0 || s->closed.eval.n == 0)
         return false;
-    elv_score_of(&s->round.eval, &score);
+    elv_score_of(&s->closed.eval, &score);
     return score.accuracy >= s->job->target_accuracy;
+}
+
+/* The next version takes its place in memory at once; no ticket names it before it is durable. The
+ * next round may be written down with it, in the same transaction. */
+void elv_core_adopt_version(struct elv_server *s, struct elv_actions *out)
+{
+    elv_core_end_round(s);
+    elv_make_publish(&s->make);
+    s->cast.rec.seq = s->closed.seq;
+    s->cast.rec.n_used = s->closed.n_used;
+    s->cast.rec.weight_sum = s->closed.weight_sum;
+    s->head.version = s->cast.version;
+    s->head.n_abandoned = 0;
+    s->head.reached = s->head.reached || clients_reach_target(s);
+    s->learning_rate *= (double)s->job->learning_rate_decay;
+    elv_core_store_version(s, out);
 }
 
 void elv_core_store_version(struct elv_server *s, struct elv_actions *out)
 {
-    const struct elv_make *m = &s->make;
-    struct elv_rec_version rec = m->rec;
-    struct elv_rec_head head = s->head;
-    rec.seq = s->round.seq;
-    rec.n_used = s->round.n_got;
-    rec.weight_sum = s->round.weight_sum;
-    s->make.rec = rec;
-    head.version = m->version;
-    head.n_abandoned = 0;
-    head.reached = clients_reach_target(s);
-
-    write_head(s, m->version);
-    store_vector(s, out, ELV_FILE_MODEL, m->version, s->cast.next);
-    if (rec.master)
-        store_vector(s, out, ELV_FILE_MASTER, m->version, s->cast.w);
-    if (m->step)
-        store_bytes(s, out, ELV_FILE_STEP, m->version, m->step->bytes, m->step->len);
-    if (s->cast.rule)
-        store_bytes(s, out, ELV_FILE_RULE, m->version, s->cast.rule,
-                    (size_t)s->cast.n * s->policies.rule->state_per_param * sizeof(float));
-    put_version(s, out, m->version, &rec);
-    elv_core_put_head(s, out, &head);
-    elv_core_erase_round(s, out);
-    unlink_old(s, out, m->version);
-    s->round.store = elv_core_token(s);
-    s->round.state = ELV_ROUND_STORING;
+    const struct elv_broadcast *c = &s->cast;
+    const struct elv_step *step = c->n_steps > 0 ? &c->steps[c->version % c->n_steps] : NULL;
+    s->version_failed = false;
+    s->version_store = elv_core_token(s);
+    write_head(s, c->version);
+    store_vector(s, out, ELV_FILE_MODEL, c->version, c->b);
+    if (c->rec.master)
+        store_vector(s, out, ELV_FILE_MASTER, c->version, c->w);
+    if (step)
+        store_bytes(s, out, ELV_FILE_STEP, c->version, step->bytes, step->len);
+    if (c->rule)
+        store_bytes(s, out, ELV_FILE_RULE, c->version, c->rule,
+                    (size_t)c->n * s->policies.rule->state_per_param * sizeof(float));
+    put_version(s, out, c->version, &c->rec);
+    elv_core_put_head(s, out);
+    elv_core_erase_round(s, s->closed.seq, s->closed.n_blocks, out);
+    unlink_old(s, out, c->version);
 }
 
 bool elv_core_eval_is_due(const struct elv_server *s, uint32_t version)
@@ -143,31 +150,26 @@ void elv_core_set_rate(struct elv_server *s)
 
 static void note_clients_score(struct elv_server *s)
 {
-    if (s->round.eval.n == 0)
+    if (s->closed.eval.n == 0)
         return;
     struct elv_note *note = elv_note_add(&s->notes, ELV_NOTE_CLIENTS_EVALUATED, s->now);
-    note->round = s->round.seq;
-    note->version = s->round.version;
-    elv_score_of(&s->round.eval, &note->score);
+    note->round = s->closed.seq;
+    note->version = s->closed.version;
+    elv_score_of(&s->closed.eval, &note->score);
 }
 
 void elv_core_version_stored(struct elv_server *s, bool ok)
 {
-    s->round.store = 0;
+    s->version_store = 0;
+    s->version_failed = !ok;
     if (!ok) {
         s->retry_at = s->now + ELV_SECOND; /* the same bytes again */
         return;
     }
-    elv_make_publish(&s->make);
-    s->head.version = s->make.version;
-    s->head.n_abandoned = 0;
-    s->learning_rate *= (double)s->job->learning_rate_decay;
-    s->round_took = s->now - s->round.opened;
+    s->round_took = s->now - s->closed.opened;
     s->stats.rounds_closed++;
-    s->head.reached = s->head.reached || clients_reach_target(s);
     note_clients_score(s);
-    elv_core_end_round(s, s->head.version, ELV_NOTE_ROUND_CLOSED, 0);
-    s->round.not_before = s->now;
+    elv_core_report(s, s->head.version, ELV_NOTE_ROUND_CLOSED);
     s->eval_due = elv_core_eval_is_due(s, s->head.version);
 }
 
@@ -218,7 +220,7 @@ void elv_core_evaluated(struct elv_server *s, enum elv_err err, struct elv_actio
         if (s->round.state == ELV_ROUND_OPEN || s->round.state == ELV_ROUND_CLOSING)
             elv_core_fail_round(s); /* the version that reached it is the last */
     }
-    elv_core_put_head(s, out, &s->head);
+    elv_core_put_head(s, out);
 }
 
 bool elv_core_is_finished(const struct elv_server *s)
@@ -229,7 +231,7 @@ bool elv_core_is_finished(const struct elv_server *s)
 void elv_core_finish(struct elv_server *s, struct elv_actions *out)
 {
     s->head.over = true;
-    elv_core_put_head(s, out, &s->head);
+    elv_core_put_head(s, out);
     s->over_store = elv_core_token(s);
 }
 

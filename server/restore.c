@@ -243,6 +243,7 @@ static enum elv_err resume_round(struct elv_server *s, const struct found *f)
     r->assignment = f->round_rec.assignment;
     r->version = f->round_rec.version;
     r->n_blocks = f->round_rec.n_blocks;
+    r->weight_bits = f->round_rec.weight_bits;
     r->written = r->n_asked;
     for (uint32_t i = 0; i < r->n_asked; i++) {
         struct elv_row *row = &s->roster.rows[r->asked[i].row];

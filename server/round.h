@@ -13,7 +13,6 @@ enum elv_round_state {
     ELV_ROUND_OPEN,     /* clients work */
     ELV_ROUND_CLOSING,  /* the set is fixed; what counts is being folded */
     ELV_ROUND_MAKING,   /* the next version is computed */
-    ELV_ROUND_STORING,  /* and made durable */
     ELV_ROUND_FAILING,  /* to be abandoned once no worker reads its log */
     ELV_ROUND_DROPPING, /* that is being made durable */
 };
@@ -32,12 +31,24 @@ struct elv_round {
     uint32_t store;         /* the STORE waited for; 0: none */
 
     uint32_t n_got, n_waiting, n_refused, n_declined;
-    uint32_t n_soft; /* decisions that are not durable yet */
+    uint32_t n_soft;     /* decisions that are not durable yet */
+    int32_t weight_bits; /* the scale of its weights: that of the process that opened it */
     uint64_t weight_sum;
     uint64_t seen;
     double loss_sum;
     uint64_t bytes_up, bytes_down;
     struct elv_eval_sums eval; /* sums of the clients, over what the round starts from */
+};
+
+/* What is left to say and store of a round that made a version. */
+struct elv_closed {
+    uint32_t seq, n_blocks;
+    uint32_t version; /* it started from */
+    uint32_t n_asked, n_used, n_late, n_refused, n_declined;
+    uint64_t weight_sum, bytes_up, bytes_down;
+    elv_time_us opened, deadline;
+    double loss;
+    struct elv_eval_sums eval;
 };
 
 #endif

@@ -17,7 +17,8 @@ static uint32_t clients_needed(const struct elv_server *s)
 bool elv_core_may_open(const struct elv_server *s)
 {
     return s->round.state == ELV_ROUND_NONE && !s->fresh && !s->head.over && !s->stopping &&
-           !elv_core_is_finished(s) && s->lane.id == 0 && s->roster.n_joined >= clients_needed(s);
+           !elv_core_is_finished(s) && !s->version_failed && s->lane.id == 0 &&
+           s->roster.n_joined >= clients_needed(s);
 }
 
 elv_time_us elv_core_opens_at(const struct elv_server *s)
@@ -54,6 +55,7 @@ void elv_core_begin_round(struct elv_server *s)
         .assignment = s->head.next_assignment++,
         .version = s->head.version,
         .asked = before.asked,
+        .weight_bits = s->scales.weight_bits,
     };
     s->round.n_asked = choose(s);
     s->uploads.log_len = 0;
@@ -91,13 +93,14 @@ void elv_core_put_round(struct elv_server *s, struct elv_actions *out)
         .assignment = r->assignment,
         .n_asked = r->n_asked,
         .n_blocks = r->n_blocks,
+        .weight_bits = r->weight_bits,
         .deadline_us = (uint64_t)s->sync_cfg.deadline_us,
     };
     uint8_t *at = elv_core_text(s, ELV_REC_MAX);
     const size_t len = elv_rec_round_encode(&rec, at);
     elv_core_text_used(s, len);
     elv_core_put(s, out, ELV_TABLE_ROUND, r->seq, at, len);
-    elv_core_put_head(s, out, &s->head);
+    elv_core_put_head(s, out);
 }
 
 void elv_core_write_round(struct elv_server *s, struct elv_actions *out)
@@ -215,20 +218,20 @@ void elv_core_check_round(struct elv_server *s)
         elv_core_fail_round(s);
 }
 
-void elv_core_erase_round(struct elv_server *s, struct elv_actions *out)
+void elv_core_erase_round(struct elv_server *s, uint32_t seq, uint32_t n_blocks,
+                          struct elv_actions *out)
 {
-    const struct elv_round *r = &s->round;
-    elv_core_erase(s, out, ELV_TABLE_ROUND, r->seq);
-    for (uint32_t i = 0; i < r->n_blocks; i++)
-        elv_core_erase(s, out, ELV_TABLE_ASSIGN, elv_assign_key(r->seq, i));
-    elv_core_store(s, out, &(struct elv_store_op){.kind = ELV_STORE_DROP, .number = r->seq});
+    elv_core_erase(s, out, ELV_TABLE_ROUND, seq);
+    for (uint32_t i = 0; i < n_blocks; i++)
+        elv_core_erase(s, out, ELV_TABLE_ASSIGN, elv_assign_key(seq, i));
+    elv_core_store(s, out, &(struct elv_store_op){.kind = ELV_STORE_DROP, .number = seq});
 }
 
 void elv_core_drop_round(struct elv_server *s, struct elv_actions *out)
 {
     s->head.n_abandoned += s->round.state == ELV_ROUND_FAILING;
-    elv_core_erase_round(s, out);
-    elv_core_put_head(s, out, &s->head);
+    elv_core_erase_round(s, s->round.seq, s->round.n_blocks, out);
+    elv_core_put_head(s, out);
     s->round.store = elv_core_token(s);
     s->round.state = ELV_ROUND_DROPPING;
 }
@@ -252,16 +255,45 @@ void elv_core_round_dropped(struct elv_server *s, bool ok)
     elv_fold_soil(&s->fold);
     s->must_refold = false;
     s->stats.rounds_abandoned++;
-    elv_core_end_round(s, s->round.version, ELV_NOTE_ROUND_ABANDONED, (uint64_t)wait);
+    elv_core_end_round(s);
+    elv_core_report(s, s->closed.version, ELV_NOTE_ROUND_ABANDONED)->value = (uint64_t)wait;
     s->round.not_before = s->now + wait;
 }
 
-static struct elv_round_report report_of(const struct elv_server *s, uint32_t version)
+struct elv_note *elv_core_report(struct elv_server *s, uint32_t version, enum elv_note_kind kind)
 {
-    const struct elv_round *r = &s->round;
-    return (struct elv_round_report){
-        .round = r->seq,
+    const struct elv_closed *c = &s->closed;
+    struct elv_note *note = elv_note_add(&s->notes, kind, s->now);
+    note->round = c->seq;
+    note->version = version;
+    note->report = (struct elv_round_report){
+        .round = c->seq,
         .version = version,
+        .n_asked = c->n_asked,
+        .n_used = c->n_used,
+        .n_late = c->n_late,
+        .n_refused = c->n_refused,
+        .n_declined = c->n_declined,
+        .weight_sum = c->weight_sum,
+        .bytes_up = c->bytes_up,
+        .bytes_down = c->bytes_down,
+        .took = s->now - c->opened,
+        .overrun = s->now > c->deadline ? s->now - c->deadline : 0,
+        .loss = c->loss,
+    };
+    if (note->report.overrun > s->stats.worst_overrun)
+        s->stats.worst_overrun = note->report.overrun;
+    s->stats.updates_late += c->n_late;
+    return note;
+}
+
+void elv_core_end_round(struct elv_server *s)
+{
+    struct elv_round *r = &s->round;
+    s->closed = (struct elv_closed){
+        .seq = r->seq,
+        .n_blocks = r->n_blocks,
+        .version = r->version,
         .n_asked = r->n_asked,
         .n_used = r->n_got,
         .n_late = r->n_waiting,
@@ -270,29 +302,18 @@ static struct elv_round_report report_of(const struct elv_server *s, uint32_t ve
         .weight_sum = r->weight_sum,
         .bytes_up = r->bytes_up,
         .bytes_down = r->bytes_down,
-        .took = s->now - r->opened,
-        .overrun = s->now > r->deadline ? s->now - r->deadline : 0,
+        .opened = r->opened,
+        .deadline = r->deadline,
         .loss = r->seen > 0 ? r->loss_sum / (double)r->seen : (double)NAN,
+        .eval = r->eval,
     };
-}
-
-void elv_core_end_round(struct elv_server *s, uint32_t version, enum elv_note_kind kind,
-                        uint64_t value)
-{
-    struct elv_note *note = elv_note_add(&s->notes, kind, s->now);
-    note->round = s->round.seq;
-    note->version = version;
-    note->value = value;
-    note->report = report_of(s, version);
-    if (note->report.overrun > s->stats.worst_overrun)
-        s->stats.worst_overrun = note->report.overrun;
-    s->stats.updates_late += note->report.n_late;
-    for (uint32_t i = 0; i < s->round.n_asked; i++) {
-        struct elv_row *row = &s->roster.rows[s->round.asked[i].row];
+    for (uint32_t i = 0; i < r->n_asked; i++) {
+        struct elv_row *row = &s->roster.rows[r->asked[i].row];
         row->waiting = false;
         row->upload = ELV_ROW_NONE;
     }
     elv_uploads_clear(&s->uploads);
-    s->round.state = ELV_ROUND_NONE;
-    s->round.store = 0;
+    r->state = ELV_ROUND_NONE;
+    r->store = 0;
+    r->not_before = s->now;
 }

@@ -167,12 +167,13 @@ static bool has_work(const struct elv_server *s, const struct elv_row *row)
 static uint32_t poll_ms(const struct elv_server *s)
 {
     const uint32_t crowd = 2 * s->roster.n_joined;
-    const bool running = s->round.state > ELV_ROUND_NONE;
-    if (!running || s->round_took == 0 || s->round.state < ELV_ROUND_OPEN)
+    const uint32_t least = crowd > 20 ? crowd : 20;
+    if (s->round.state == ELV_ROUND_NONE || s->round_took == 0)
         return crowd > 100 ? crowd : 100;
+    if (s->round.state < ELV_ROUND_OPEN)
+        return least; /* any moment now */
     const elv_time_us gone = s->now - s->round.opened;
     const elv_time_us left = s->round_took > gone ? s->round_took - gone : gone / 8;
-    const uint32_t least = crowd > 20 ? crowd : 20;
     const uint32_t most = crowd > 1000 ? crowd : 1000;
     const uint32_t ms = left / 1000 < most ? (uint32_t)(left / 1000) : most;
     return ms > least ? ms : least;

@@ -47,6 +47,13 @@ static uint32_t default_uploads(const struct elv_server_limits *l, uint32_t n_ch
     return n < l->clients_max ? n : l->clients_max;
 }
 
+/* The most clients one version can count. A policy that lets others in may count everybody. */
+static uint32_t counted_max(const struct elv_server *s)
+{
+    const uint32_t all = s->cfg.limits.clients_max, asked = s->job->select_count;
+    return s->policies.sync->on_pull || asked == 0 || asked > all ? all : asked;
+}
+
 /* Everything that init derives from the configuration before it has memory. */
 static enum elv_err prepare(struct elv_server *s, const struct elv_server_cfg *cfg)
 {
@@ -57,11 +64,8 @@ static enum elv_err prepare(struct elv_server *s, const struct elv_server_cfg *c
     fill_defaults(&s->cfg);
     const struct elv_job *job = s->job = cfg->job;
     const struct elv_server_limits *l = &s->cfg.limits;
-    const uint32_t n_counted = job->select_count > 0 && job->select_count < l->clients_max
-                                   ? job->select_count
-                                   : l->clients_max;
     if (elv_policies_of(job, &s->policies, why, &line) != ELV_OK ||
-        elv_scales_of(job, n_counted, &s->scales, why) != ELV_OK || chunks_max(job) == 0 ||
+        elv_scales_of(job, counted_max(s), &s->scales, why) != ELV_OK || chunks_max(job) == 0 ||
         elv_codec_by_id(job->down.id) == NULL || job->deadline_us <= 0 || l->clients_max > 1u << 24)
         return ELV_ERR_ARG;
     if (l->uploads_max == 0)

@@ -125,6 +125,9 @@ struct elv_server { /* read freely; written only by server/ */
     bool log_lost;      /* its length must be measured again */
     uint32_t log_store; /* when this STORE is through; 0: not asked for yet */
     struct elv_round round;
+    struct elv_closed closed; /* the last one that made a version */
+    uint32_t version_store;   /* the STORE that makes head.version durable; 0: it is, or failed */
+    bool version_failed;      /* and must be stored again */
     struct elv_answers answers;
     struct elv_broadcast cast;
     uint32_t n_to_notify, notify_from; /* rows left to tell, where to go on */

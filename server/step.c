@@ -97,12 +97,12 @@ static void on_stored(struct elv_server *s, const struct elv_event *ev, struct e
         elv_core_log_stored(s, ok, out);
     if (ev->id == s->stop_store)
         end_now(s, out);
+    if (ev->id == s->version_store)
+        elv_core_version_stored(s, ok);
     if (ev->id != s->round.store)
         return;
     if (s->round.state == ELV_ROUND_PROMISED)
         elv_core_round_stored(s, ok);
-    else if (s->round.state == ELV_ROUND_STORING)
-        elv_core_version_stored(s, ok);
     else if (s->round.state == ELV_ROUND_DROPPING)
         elv_core_round_dropped(s, ok);
 }
@@ -112,10 +112,10 @@ static void on_stop(struct elv_server *s, struct elv_actions *out)
     if (s->stopping)
         return;
     s->stopping = true;
-    if (s->round.state == ELV_ROUND_OPEN)
+    if (s->round.state >= ELV_ROUND_OPEN) /* a head may be on its way with the next version */
         elv_core_put_clock(s, out);
     else
-        elv_core_put_head(s, out, &s->head);
+        elv_core_put_head(s, out);
     s->stop_store = elv_core_token(s);
 }
 
@@ -148,9 +148,8 @@ static void on_event(struct elv_server *s, const struct elv_event *ev, struct el
 /* Something was refused by the disk and is due to be tried again. */
 static bool must_store_again(const struct elv_server *s)
 {
-    const bool stuck = s->round.store == 0 && (s->round.state == ELV_ROUND_STORING ||
-                                               s->round.state == ELV_ROUND_DROPPING);
-    return stuck || (s->fresh && s->first_store == 0);
+    const bool stuck = s->round.store == 0 && s->round.state == ELV_ROUND_DROPPING;
+    return stuck || s->version_failed || (s->fresh && s->first_store == 0);
 }
 
 static void store_again(struct elv_server *s, struct elv_actions *out)
@@ -159,7 +158,7 @@ static void store_again(struct elv_server *s, struct elv_actions *out)
         return;
     if (s->fresh)
         elv_core_store_first(s, out);
-    else if (s->round.state == ELV_ROUND_STORING)
+    else if (s->version_failed)
         elv_core_store_version(s, out);
     else
         elv_core_drop_round(s, out);
@@ -168,7 +167,8 @@ static void store_again(struct elv_server *s, struct elv_actions *out)
 static bool may_finish(const struct elv_server *s)
 {
     return s->round.state == ELV_ROUND_NONE && elv_core_is_finished(s) && !s->head.over &&
-           !s->fresh && !s->eval_due && s->eval_lane.id == 0;
+           !s->fresh && !s->eval_due && s->eval_lane.id == 0 && s->version_store == 0 &&
+           !s->version_failed;
 }
 
 /* The job is over, from now on or, after a restart, still. Requests go on being answered. */
@@ -213,7 +213,7 @@ static void count(struct elv_server *s)
     st->n_joined = s->roster.n_joined;
     st->n_uploads = s->uploads.n_used;
     st->log_bytes = s->uploads.log_len;
-    st->version = s->head.version;
+    st->version = elv_core_durable_version(s);
     st->round = s->round.seq;
     st->round_open = s->round.state == ELV_ROUND_OPEN;
     st->over = s->over;
@@ -223,7 +223,8 @@ static void count(struct elv_server *s)
     st->value_bits = s->scales.value_bits;
     st->weight_bits = s->scales.weight_bits;
     st->weight_cap = s->scales.weight_cap;
-    memcpy(st->model, s->cast.rec.model, sizeof st->model);
+    if (st->version == s->cast.version)
+        memcpy(st->model, s->cast.rec.model, sizeof st->model);
 }
 
 static uint32_t actions_max(const struct elv_server *s)

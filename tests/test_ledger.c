@@ -26,8 +26,12 @@ static const struct elv_rec_head head = {.version = 7,
 static const struct elv_rec_clock clock_rec = {.seq = 9, .elapsed_us = 1234567};
 static const struct elv_rec_client client = {
     .joined = true, .boot = 77, .memory = 1 << 20, .speed = 900, .samples = 60, .codec = 2};
-static const struct elv_rec_round round_rec = {
-    .version = 7, .assignment = 11, .n_asked = 3000, .n_blocks = 12, .deadline_us = 30000000};
+static const struct elv_rec_round round_rec = {.version = 7,
+                                               .assignment = 11,
+                                               .n_asked = 3000,
+                                               .n_blocks = 12,
+                                               .weight_bits = -3,
+                                               .deadline_us = 30000000};
 static const struct elv_rec_decision decision = {.assignment = 11,
                                                  .seq = 9,
                                                  .status = ELV_STATUS_DONE,
@@ -102,7 +106,7 @@ static const struct {
     {"head", encode_head, decode_head, 31, 0xb049037c},
     {"clock", encode_clock, decode_clock, 13, 0x900b34c2},
     {"client", encode_client, decode_client, 28, 0x5bdfbb19},
-    {"round", encode_round, decode_round, 25, 0xac2ea20a},
+    {"round", encode_round, decode_round, 29, 0x8ebd9054},
     {"decision", encode_decision, decode_decision, 101, 0x6df1633b},
     {"version", encode_version, decode_version, 137, 0x97bab1ef},
 };
