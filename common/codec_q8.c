@@ -2,6 +2,7 @@
 #include "common/codec_q8.h"
 
 #include <float.h>
+#include <string.h>
 
 #include "common/assert.h"
 
@@ -32,11 +33,17 @@ static int32_t nearest(float x)
 {
     const int32_t whole = (int32_t)x; /* towards zero */
     const float rest = x - (float)whole;
-    if (rest > 0.5f || (rest == 0.5f && whole % 2 != 0))
-        return whole + 1;
-    if (rest < -0.5f || (rest == -0.5f && whole % 2 != 0))
-        return whole - 1;
-    return whole;
+    const int32_t odd = whole & 1;
+    const int32_t up = (rest > 0.5f) | ((rest == 0.5f) & odd);
+    const int32_t down = (rest < -0.5f) | ((rest == -0.5f) & odd);
+    return whole + up - down;
+}
+
+/* The loop has no branch and no call, so that a compiler can do several at a time. */
+static void quantise(uint8_t *out, const float *v, uint32_t n, float scale)
+{
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = (uint8_t)nearest(v[i] / scale);
 }
 
 static enum elv_err encode(const float *v, uint32_t n, uint32_t first, uint32_t index,
@@ -55,9 +62,11 @@ static enum elv_err encode(const float *v, uint32_t n, uint32_t first, uint32_t 
 
     struct elv_wr w = elv_wr_of(out, cap);
     elv_wr_f32(&w, scale);
-    for (uint32_t i = 0; i < taken; i++)
-        elv_wr_u8(&w, scale > 0.0f ? (uint8_t)nearest(v[first + i] / scale) : 0);
-    *len = w.need;
+    if (scale > 0.0f)
+        quantise(out + SCALE_LEN, v + first, taken, scale);
+    else
+        memset(out + SCALE_LEN, 0, taken);
+    *len = SCALE_LEN + taken; /* at most `cap` */
     *count = taken;
     return w.err;
 }
