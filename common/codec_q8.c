@@ -6,7 +6,7 @@
 
 #include "common/assert.h"
 
-enum { SCALE_LEN = 4, FULL = ELV_CHUNK_PAYLOAD_MAX - SCALE_LEN, LANES = 16 };
+enum { SCALE_LEN = 4, FULL = ELV_CHUNK_PAYLOAD_MAX - SCALE_LEN };
 static const float scale_min = 0x1p-100f;
 
 static uint32_t chunks_max(uint32_t n, const struct elv_codec_arg *arg)
@@ -17,24 +17,20 @@ static uint32_t chunks_max(uint32_t n, const struct elv_codec_arg *arg)
 
 static uint32_t first_of(uint32_t index) { return index * FULL; }
 
-/* In lanes, so that it need not go one by one: the largest is the same in any order. */
+/* The largest magnitude. Without the sign bit, finite floats are in the order of their bits, and a
+ * maximum of integers is something compilers make vectors of. */
 static float largest(const float *v, uint32_t n)
 {
-    float lane[LANES] = {0}, most = 0.0f;
-    uint32_t i = 0;
-    for (; n - i >= LANES; i += LANES) {
-        for (uint32_t k = 0; k < LANES; k++) {
-            const float m = v[i + k] < 0.0f ? -v[i + k] : v[i + k];
-            lane[k] = m > lane[k] ? m : lane[k];
-        }
+    int32_t most = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t bits;
+        memcpy(&bits, v + i, sizeof bits);
+        bits &= INT32_MAX;
+        most = bits > most ? bits : most;
     }
-    for (uint32_t k = 0; i + k < n; k++) {
-        const float m = v[i + k] < 0.0f ? -v[i + k] : v[i + k];
-        lane[k] = m > lane[k] ? m : lane[k];
-    }
-    for (uint32_t k = 0; k < LANES; k++)
-        most = lane[k] > most ? lane[k] : most;
-    return most;
+    float a;
+    memcpy(&a, &most, sizeof a);
+    return a;
 }
 
 /* Nearest integer, ties to even, without asking for the machine's rounding mode: |x| < 128, so the

@@ -48,13 +48,12 @@ float elv_rd_f32(struct elv_rd *r)
 
 void elv_rd_f32s(struct elv_rd *r, float *v, size_t n)
 {
-    const uint8_t *p = n <= SIZE_MAX / 4 ? take(r, 4 * n) : NULL;
-    if (n > SIZE_MAX / 4)
-        elv_rd_fail(r, ELV_ERR_SHORT);
+    const uint8_t *p = take(r, n <= SIZE_MAX / 4 ? 4 * n : SIZE_MAX); /* nothing is that long */
     for (size_t i = 0; i < n; i++) {
         uint32_t bits = 0;
-        for (unsigned b = 0; p && b < 4; b++)
-            bits |= (uint32_t)p[4 * i + b] << (8 * b);
+        if (p)
+            bits = (uint32_t)p[4 * i] | (uint32_t)p[4 * i + 1] << 8 | (uint32_t)p[4 * i + 2] << 16 |
+                   (uint32_t)p[4 * i + 3] << 24;
         memcpy(v + i, &bits, sizeof bits);
     }
 }
