@@ -190,10 +190,7 @@ static bool tick_one(struct world *w)
     return true;
 }
 
-static bool halted(const struct world *w)
-{
-    return w->halt_at != ELV_ROUND_NONE && w->halt_at == w->s->round.state;
-}
+static bool halted(const struct world *w) { return w->halt_storing && w->s->version_store != 0; }
 
 void world_settle(struct world *w)
 {

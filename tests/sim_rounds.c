@@ -184,6 +184,11 @@ static const char *finish(struct fleet *f)
     if (!over)
         return f->over ? "I8: the job is over, but not every client has ended"
                        : "I8: the run does not end although all is healed";
+    elv_sim_run(f->w, elv_sim_now(f->w) + 10 * SECOND);
+    if (elv_sim_disk_stats(f->disk).logs > 0)
+        return "I5: the job is over and an upload log is left";
+    if (elv_sim_stats(f->w).requests > 0)
+        return "I5: the job is over and a request was never answered";
     for (uint32_t i = 0; i < CLIENTS; i++) {
         uint32_t code = 0;
         if (elv_sim_ended(f->w, f->clients[i].node, &code) && code != 0)
