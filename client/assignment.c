@@ -74,7 +74,7 @@ void elv_assignment_drop(struct elv_client *c)
     }
 }
 
-void elv_assignment_decided(struct elv_client *c)
+void elv_assignment_decided(struct elv_client *c, bool done)
 {
     let_go(c);
     c->decided = c->ticket.assignment;
@@ -82,7 +82,8 @@ void elv_assignment_decided(struct elv_client *c)
     if (c->stopping)
         elv_session_leave(c);
     else
-        elv_session_poll(c);
+        elv_session_poll(c,
+                         done); /* one that fails at once must not ask at once, round after round */
 }
 
 void elv_assignment_give_up(struct elv_client *c, enum elv_status status, enum elv_reason reason)
@@ -156,7 +157,7 @@ static void on_upload_refused(struct elv_client *c, enum elv_reason reason)
     case ELV_REASON_DUPLICATE:
     case ELV_REASON_POLICY:
         c->stats.superseded++;
-        elv_assignment_decided(c); /* stop paying for airtime at once */
+        elv_assignment_decided(c, false); /* stop paying for airtime at once */
         break;
     case ELV_REASON_FULL:
     case ELV_REASON_QUOTA:
@@ -433,7 +434,7 @@ bool elv_assignment_verdict(struct elv_client *c, const struct elv_verdict *v)
         c->stats.failed += status == ELV_STATUS_FAILED;
         c->stats.declined += status == ELV_STATUS_DECLINED;
     }
-    elv_assignment_decided(c);
+    elv_assignment_decided(c, v->decision == ELV_ACCEPTED && status == ELV_STATUS_DONE);
     if (v->decision == ELV_REFUSED)
         elv_session_heed(c, v->reason);
     else if (trained && c->cfg.once)

@@ -20,8 +20,9 @@ void elv_assignment_begin(struct elv_client *c, const struct elv_ticket *t);
 bool elv_assignment_open(const struct elv_client *c);
 /* The server named this one; it is not worked on any more. Its memory is free once the work is. */
 void elv_assignment_drop(struct elv_client *c);
-/* There is a decision, or the server does not know it: `drop`, and never take it up again. */
-void elv_assignment_decided(struct elv_client *c);
+/* There is a decision, or the server does not know it: `drop`, and never take it up again. `done`:
+ * the work was accepted. */
+void elv_assignment_decided(struct elv_client *c, bool done);
 /* To be committed without an update. */
 void elv_assignment_give_up(struct elv_client *c, enum elv_status status, enum elv_reason reason);
 

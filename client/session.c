@@ -9,7 +9,7 @@
 enum {
     MS = 1000,
     POLL_MIN_US = 10 * MS,           /* whatever the server says */
-    OBSERVE_REFRESH_US = 60000 * MS, /* an observation may be lost without a sign */
+    OBSERVE_REFRESH_US = 10000 * MS, /* an observation may be lost without a sign */
     STOP_GRACE_US = 5000 * MS,       /* how long stopping may wait for the server */
     TELL_MAX = 5,                    /* tries to say that the model does not fit */
     AUTH_MAX = 3,                    /* links refused in a row before the identity is given up */
@@ -274,9 +274,9 @@ static bool join_refused_for_good(enum elv_reason reason)
 
 /* Tickets. */
 
-void elv_session_poll(struct elv_client *c)
+void elv_session_poll(struct elv_client *c, bool at_once)
 {
-    c->poll_us = c->now > c->poll_min_us ? c->now : c->poll_min_us;
+    c->poll_us = at_once || c->now > c->poll_min_us ? c->now : c->poll_min_us;
 }
 
 /* When to ask next: not before the server said, and not all devices at once. */
@@ -411,7 +411,7 @@ static void on_refused(struct elv_client *c, enum elv_op op, const struct elv_re
                wait == 0) {
         c->stats.superseded++;
         elv_control_succeeded(&c->control); /* a decision, too */
-        elv_assignment_decided(c);
+        elv_assignment_decided(c, false);
     }
 }
 
@@ -443,7 +443,7 @@ void elv_session_answer(struct elv_client *c, uint32_t id, const struct elv_resp
         on_ticket(c, r->body);
     } else {
         c->control.observation = 0; /* a refusal ends it: RFC 7641, section 3.2 */
-        elv_session_poll(c);
+        elv_session_poll(c, false);
     }
 }
 
@@ -458,10 +458,16 @@ void elv_session_unanswered(struct elv_client *c, uint32_t id, enum elv_err err)
 {
     if (id != 0 && id == c->control.observation) {
         c->control.observation = 0;
-        elv_session_poll(c);
+        elv_session_poll(c, false);
     }
+    if (err == ELV_ERR_CANCELLED && elv_transfer_knows(&c->transfer, id))
+        elv_transfer_pause(&c->transfer, c->now); /* what was in flight goes over the new link */
     if (id == 0 || id != c->control.id)
-        return; /* chunks have timers of their own */
+        return;                     /* else chunks have timers of their own */
+    if (err == ELV_ERR_CANCELLED) { /* nobody failed */
+        elv_control_moved(&c->control, c->now);
+        return;
+    }
     elv_control_failed(&c->control, c->now, 0, &c->rng);
     c->renew = true;
     if (stranger(c, err))
@@ -531,10 +537,7 @@ static void relink(struct elv_client *c, struct elv_actions *out)
     c->renew = false;
     elv_link_renewed(&c->link, c->now, elv_rto(&c->transfer.rtt), &c->rng);
     elv_transfer_relink(&c->transfer);
-    if (c->control.op != ELV_OP_NONE) {
-        elv_control_drop(&c->control);
-        c->control.retry_us = c->now;
-    }
+    elv_control_drop(&c->control); /* and it is asked again at once */
 }
 
 static void emit_forgets(struct elv_client *c, struct elv_actions *out)

@@ -24,8 +24,9 @@ bool elv_session_heed(struct elv_client *c, enum elv_reason reason);
 /* Local examples to train on, as of the last time no work was out; UINT32_MAX: unknown. */
 uint32_t elv_session_samples(struct elv_client *c);
 
-/* Asks for a ticket as soon as the server allows. */
-void elv_session_poll(struct elv_client *c);
+/* Asks for a ticket: at once, or as soon as the server said when it was last asked. What a ticket
+ * says about asking again holds while its work is open; who has done it need not wait. */
+void elv_session_poll(struct elv_client *c, bool at_once);
 /* An orderly end with code 0: tells the server when it is to know. */
 void elv_session_leave(struct elv_client *c);
 /* The operator wants to stop: decline what is open, then leave; the second time at once. */

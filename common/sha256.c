@@ -3,23 +3,8 @@
 
 #include <string.h>
 
-/* FIPS 180-4, 4.2.2: the first 32 bits of the fractional parts of the cube roots of primes. */
-static const uint32_t k[64] = {
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
-    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
-    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
-    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
-    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
-    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
-
-static uint32_t rotr(uint32_t v, unsigned by) { return v >> by | v << (32 - by); }
-
-static uint32_t load_be(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
+#include "common/cursor.h"
+#include "common/sha256_internal.h"
 
 static void store_be(uint8_t *p, uint32_t v)
 {
@@ -27,31 +12,6 @@ static void store_be(uint8_t *p, uint32_t v)
     p[1] = (uint8_t)(v >> 16);
     p[2] = (uint8_t)(v >> 8);
     p[3] = (uint8_t)v;
-}
-
-/* FIPS 180-4, 6.2.2. The schedule lives in a ring of 16 words: 64 bytes of stack, not 256. */
-static void compress(uint32_t state[8], const uint8_t *block)
-{
-    uint32_t w[16], s[8];
-    memcpy(s, state, sizeof s);
-    for (unsigned t = 0; t < 64; t++) {
-        if (t < 16) {
-            w[t] = load_be(block + 4 * t);
-        } else {
-            const uint32_t a = w[(t + 1) % 16], b = w[(t + 14) % 16];
-            w[t % 16] += (rotr(a, 7) ^ rotr(a, 18) ^ a >> 3) + w[(t + 9) % 16] +
-                         (rotr(b, 17) ^ rotr(b, 19) ^ b >> 10);
-        }
-        const uint32_t t1 = s[7] + (rotr(s[4], 6) ^ rotr(s[4], 11) ^ rotr(s[4], 25)) +
-                            ((s[4] & s[5]) ^ (~s[4] & s[6])) + k[t] + w[t % 16];
-        const uint32_t t2 = (rotr(s[0], 2) ^ rotr(s[0], 13) ^ rotr(s[0], 22)) +
-                            ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
-        memmove(s + 1, s, 7 * sizeof s[0]);
-        s[4] += t1;
-        s[0] = t1 + t2;
-    }
-    for (unsigned i = 0; i < 8; i++)
-        state[i] += s[i];
 }
 
 void elv_sha256_init(struct elv_sha256 *h)
@@ -63,20 +23,24 @@ void elv_sha256_init(struct elv_sha256 *h)
 void elv_sha256_update(struct elv_sha256 *h, const void *data, size_t len)
 {
     const uint8_t *p = data;
-    while (len > 0) {
-        const size_t held = (size_t)(h->len % 64);
+    const size_t held = (size_t)(h->len % 64);
+    if (len == 0)
+        return; /* `data` may be NULL */
+    h->len += len;
+    if (held > 0) {
         const size_t n = len < 64 - held ? len : 64 - held;
-        if (n == 64) {
-            compress(h->state, p);
-        } else {
-            memcpy(h->block + held, p, n);
-            if (held + n == 64)
-                compress(h->state, h->block);
-        }
-        h->len += n;
+        memcpy(h->block + held, p, n);
+        if (held + n < 64)
+            return;
+        elv_sha256_blocks(h->state, h->block, 1);
         p += n;
         len -= n;
     }
+    const size_t n_blocks = len / 64;
+    if (n_blocks > 0)
+        elv_sha256_blocks(h->state, p, n_blocks);
+    if (len % 64 > 0)
+        memcpy(h->block, p + 64 * n_blocks, len % 64);
 }
 
 void elv_sha256_final(struct elv_sha256 *h, uint8_t out[ELV_SHA256_LEN])
@@ -101,22 +65,23 @@ void elv_sha256(const void *data, size_t len, uint8_t out[ELV_SHA256_LEN])
     elv_sha256_final(&h, out);
 }
 
+void elv_sha256_update_f32(struct elv_sha256 *h, const float *v, size_t n)
+{
+    while (n > 0) {
+        uint8_t bytes[512];
+        const size_t some = n < sizeof bytes / 4 ? n : sizeof bytes / 4;
+        struct elv_wr w = elv_wr_of(bytes, sizeof bytes);
+        elv_wr_f32s(&w, v, some);
+        elv_sha256_update(h, bytes, w.need);
+        v += some;
+        n -= some;
+    }
+}
+
 void elv_sha256_f32(const float *v, size_t n, uint8_t out[ELV_SHA256_LEN])
 {
     struct elv_sha256 h;
     elv_sha256_init(&h);
-    while (n > 0) {
-        uint8_t block[64];
-        const size_t some = n < 16 ? n : 16;
-        for (size_t i = 0; i < some; i++) {
-            uint32_t bits;
-            memcpy(&bits, v + i, sizeof bits);
-            for (unsigned b = 0; b < 4; b++)
-                block[4 * i + b] = (uint8_t)(bits >> (8 * b));
-        }
-        elv_sha256_update(&h, block, 4 * some);
-        v += some;
-        n -= some;
-    }
+    elv_sha256_update_f32(&h, v, n);
     elv_sha256_final(&h, out);
 }

@@ -10,7 +10,7 @@
 # the killed client did not contribute again. Safe to run again. Files go to build/quickstart/.
 set -eu
 
-seed=1 rounds=12 port=5684
+seed=1 rounds=30 port=5684
 while [ $# -gt 0 ]; do
     case "$1" in
     --seed) seed=$2 && shift 2 ;;
@@ -59,11 +59,11 @@ layers = conv 8 5x5 relu, maxpool 2, conv 16 5x5 relu, maxpool 2, dense 64 relu,
 loss = softmax-cross-entropy
 
 [client]
-local_epochs = 1
+local_steps = 100
 batch_size = 32
 optimizer = sgd momentum 0.9
 learning_rate = 0.02
-learning_rate_decay = 0.9
+learning_rate_decay = 0.94
 
 [sync]
 policy = backup
@@ -113,7 +113,7 @@ say "starting the server and $clients clients; client $slow works a fifth of the
     >"$run/server.out" 2>"$run/server.log" &
 server=$!
 pids=$server
-tail -n +1 -f "$run/server.out" --pid=$server &
+tail -n +1 -f "$run/server.out" --pid=$server | grep --line-buffered -v '^result ' &
 tail_pid=$!
 n=1
 while [ $n -le $clients ]; do

@@ -101,7 +101,9 @@ struct program {
     /* What is told. */
     uint64_t seen; /* notes */
     struct elv_follow told;
-    elv_time_us stop_at;
+    elv_time_us stop_at; /* when lingering ends */
+    bool holding;        /* the node has asked for the end: */
+    struct elv_action held;
     elv_time_us keys_at;
     char model_path[PATH_LEN];
 };
@@ -495,11 +497,23 @@ static void tell_result(struct program *p)
     p->stop_at = p->host.clock.now(p->host.clock.self) + p->settings.linger_us;
 }
 
+/* The node ends when the job is over, but goes on answering: until it is stopped, so does this
+ * program. */
+static void linger(const struct program *p, struct elv_actions *out)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < out->n; i++)
+        if (out->at[i].kind != ELV_DO_END || p->server.stopping)
+            out->at[n++] = out->at[i];
+    out->n = n;
+}
+
 /* The node, with an eye on its notes. */
 static void step(void *self, const struct elv_event *ev, struct elv_actions *out)
 {
     struct program *p = self;
     p->node.step(p->node.self, ev, out);
+    linger(p, out);
     const struct elv_note *n;
     while ((n = elv_note_next(&p->server.notes, &p->seen)) != NULL)
         follow(p, n);

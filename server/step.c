@@ -112,7 +112,7 @@ static void on_stop(struct elv_server *s, struct elv_actions *out)
     if (s->stopping)
         return;
     s->stopping = true;
-    if (s->round.state == ELV_ROUND_OPEN)
+    if (s->round.state >= ELV_ROUND_OPEN) /* a head may be on its way with the next version */
         elv_core_put_clock(s, out);
     else
         elv_core_put_head(s, out);

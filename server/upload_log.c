@@ -8,18 +8,34 @@
 
 enum { MARK = 0xE17E, CHECKED_LEN = 12 };
 
-/* Fowler, Noll and Vo's hash, 32 bits, variant 1a. It only has to notice torn writes; what an
- * update says is covered by its SHA-256 digest. */
-static uint32_t fnv(uint32_t h, const uint8_t *at, size_t len)
+static uint64_t word(const uint8_t *at, size_t len)
 {
+    uint64_t w = 0;
     for (size_t i = 0; i < len; i++)
-        h = (h ^ at[i]) * 16777619u;
-    return h;
+        w |= (uint64_t)at[i] << (8 * i);
+    return w;
 }
 
+/* One word into the sum. The shift lets a word's upper bits reach the lower ones: products only
+ * carry upwards. */
+static uint64_t mix(uint64_t h, uint64_t w)
+{
+    h = (h ^ w) * UINT64_C(0x100000001b3);
+    return h ^ h >> 32;
+}
+
+/* Eight bytes at a time, in the manner of Fowler, Noll and Vo. It only has to notice torn writes;
+ * what an update says is covered by its SHA-256 digest. */
 static uint32_t check_sum(const uint8_t *head, struct elv_bytes chunk)
 {
-    return fnv(fnv(2166136261u, head, CHECKED_LEN), chunk.at, chunk.len);
+    uint64_t h = mix(UINT64_C(0xcbf29ce484222325), word(head, 8));
+    h = mix(h, word(head + 8, CHECKED_LEN - 8));
+    size_t i = 0;
+    for (; i + 8 <= chunk.len; i += 8)
+        h = mix(h, word(chunk.at + i, 8));
+    if (i < chunk.len)
+        h = mix(h, word(chunk.at + i, chunk.len - i));
+    return (uint32_t)h;
 }
 
 size_t elv_log_record_encode(const struct elv_log_record *r, uint8_t out[ELV_LOG_RECORD_MAX])

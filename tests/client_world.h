@@ -59,6 +59,7 @@ struct fake_server {
     struct elv_ticket ticket;
     struct refusal_script refuse[OPS];
     uint32_t garble_every; /* every nth chunk answer is cut short or of another body; 0: none */
+    bool lists_nothing;    /* what is answered to a chunk never says which are there */
     bool silent;           /* nothing gets through in either direction */
 
     struct elv_join join; /* the last one; texts are gone */

@@ -190,10 +190,12 @@ static bool tick_one(struct world *w)
     return true;
 }
 
+static bool halted(const struct world *w) { return w->halt_storing && w->s->version_store != 0; }
+
 void world_settle(struct world *w)
 {
     uint32_t turns = 0;
-    while (!w->disk.dead && (store_one(w) || run_one(w) || tick_one(w)))
+    while (!w->disk.dead && !halted(w) && (store_one(w) || run_one(w) || tick_one(w)))
         ELV_ASSERT(++turns < 100000); /* it must come to rest */
 }
 

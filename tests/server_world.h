@@ -35,6 +35,7 @@ struct world {
     bool hold_stores;               /* leave them in the queue */
     bool hold_computes;             /* start no work */
     enum elv_server_work hold_work; /* start none of this kind */
+    bool halt_storing;              /* settle no further once a version is on its way to the disk */
     uint32_t budget;                /* per slice; 0: 1000 */
     struct elv_action work[4];
     uint32_t n_work;

@@ -15,13 +15,13 @@ enum { VALUES = 8, CLASSES = 3, EXAMPLES = 24 };
 static const struct fleet_key every_job[] = {
     {"job", "name", "toy"},
     {"job", "seed", "7"},
+    {"data", "test", "csv nowhere"}, /* the scorer stands in for it */
     {"model", "input", "1x1x8"},
     {"model", "layers", "dense 160 relu, dense 3"},
     {"client", "local_epochs", "1"},
     {"client", "batch_size", "8"},
     {"client", "learning_rate", "0.05"},
     {"client", "arithmetic", "reference"},
-    {"eval", "on", "clients"},
     {NULL, NULL, NULL},
 };
 
@@ -97,12 +97,34 @@ static struct fleet_client *client_at(struct fleet *f, uint32_t node)
     return &f->clients[node - f->server_node - 1];
 }
 
+static bool is_vandal(const struct fleet *f, const struct fleet_client *c)
+{
+    return c >= &f->clients[f->cfg.n_clients - f->cfg.n_vandals];
+}
+
+static struct elv_node start_vandal(struct fleet *f, struct fleet_client *c)
+{
+    struct elv_manifest m;
+    uint8_t bytes[ELV_MANIFEST_MAX], digest[ELV_SHA256_LEN];
+    size_t len = 0;
+    elv_job_manifest(&f->job, f->server_cfg.run, &m);
+    const enum elv_err err = elv_manifest_encode(&m, bytes, sizeof bytes, &len);
+    ELV_ASSERT(err == ELV_OK);
+    elv_sha256(bytes, len, digest);
+    vandal_init(&c->vandal, f->cfg.seed + c->starts, f->model.n_shared, digest);
+    return vandal_node(&c->vandal);
+}
+
 static enum elv_err start_client(void *self, uint32_t node, elv_time_us now, struct elv_node *out)
 {
     struct fleet *f = self;
     struct fleet_client *c = client_at(f, node);
     (void)now;
     c->starts++;
+    if (is_vandal(f, c)) {
+        *out = start_vandal(f, c);
+        return ELV_OK;
+    }
     struct elv_rng r = elv_rng_of((struct elv_rng_key){
         .seed = f->cfg.seed, .client = c->number, .round = c->starts, .purpose = ELV_RNG_TEST});
     const struct elv_builtin_cfg trainer = {.train = &c->train, .test = &c->test};
@@ -146,6 +168,39 @@ static elv_time_us client_cost(void *self, uint32_t node, const struct elv_compu
 }
 
 /* The server. */
+
+static void begin_scoring(void *self, const float *w)
+{
+    struct fleet *f = self;
+    f->scoring = (struct fleet_scorer){.w = w, .n = f->model.n_shared};
+}
+
+static double loss_of(const float *w, uint32_t n)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += (double)w[i] * (double)w[i];
+    return sum;
+}
+
+/* Reads the model in every slice, so that one that changes meanwhile is noticed. */
+static enum elv_err go_on_scoring(void *self, uint32_t budget)
+{
+    struct fleet_scorer *s = &((struct fleet *)self)->scoring;
+    (void)budget;
+    s->sum += loss_of(s->w, s->n);
+    return ++s->slices < 3 ? ELV_ERR_BUSY : ELV_OK;
+}
+
+static void sums_of_scoring(void *self, struct elv_eval_sums *out)
+{
+    const struct fleet_scorer *s = &((struct fleet *)self)->scoring;
+    *out = (struct elv_eval_sums){.n = 100, .loss = s->sum / 3, .n_classes = 2};
+    const uint32_t right = (uint32_t)s->sum % 50;
+    out->support[0] = out->support[1] = 50;
+    out->predicted[0] = out->predicted[1] = 50;
+    out->correct[0] = out->correct[1] = right;
+}
 
 static enum elv_err start_server(void *self, uint32_t node, elv_time_us now, struct elv_node *out)
 {
@@ -212,8 +267,11 @@ static void check_bounds(struct fleet *f)
     const elv_time_us due = elv_server_node(f->server).deadline(f->server);
     if (s->round_open && (due == ELV_NEVER || due > f->server->round.deadline))
         wrong(f, "I6: round %u is open without a timer", s->round);
-    if (s->n_clients > f->cfg.n_clients || s->n_joined > s->n_clients ||
-        s->n_uploads > f->cfg.n_clients)
+    const struct elv_server_limits *l = &f->cfg.limits;
+    const uint32_t uploads = l->uploads_max > 0 ? l->uploads_max : f->cfg.n_clients;
+    if (l->log_bytes_max > 0 && s->log_bytes > l->log_bytes_max)
+        wrong(f, "I5: the upload log has %llu bytes", (unsigned long long)s->log_bytes);
+    if (s->n_clients > f->cfg.n_clients || s->n_joined > s->n_clients || s->n_uploads > uploads)
         wrong(f, "I5: %u clients, %u joined, %u uploads", s->n_clients, s->n_joined, s->n_uploads);
     if (world.requests > 40 * f->cfg.n_clients)
         wrong(f, "I5: %u requests are owed a reply", world.requests);
@@ -225,6 +283,30 @@ static void check_bounds(struct fleet *f)
         f->over = true;
         f->over_us = elv_sim_now(f->w);
     }
+}
+
+/* A restart re-arms what is left of a round's deadline, never more: a round is open for no longer
+ * than that while the server is up, but for the second of which each crash may lose count. */
+static void check_round_time(struct fleet *f)
+{
+    const struct elv_server_stats *s = elv_server_stats(f->server);
+    struct fleet_round *r = &f->round;
+    const elv_time_us now = elv_sim_now(f->w);
+    const uint32_t lives = elv_sim_starts(f->w, f->server_node);
+    if (!s->round_open || s->round != r->seq) {
+        *r = (struct fleet_round){.seq = s->round_open ? s->round : 0, .last_us = now};
+        r->life = lives;
+        return;
+    }
+    if (lives == r->life)
+        r->open_us += now - r->last_us;
+    else
+        r->crashes++;
+    r->life = lives;
+    r->last_us = now;
+    const elv_time_us slack = SECOND / 10 + 2 * SECOND * (elv_time_us)r->crashes;
+    if (elv_sim_disk_stats(f->disk).failed == 0 && r->open_us > f->job.deadline_us + slack)
+        wrong(f, "I6: round %u is open for %.3f s", r->seq, (double)r->open_us / 1e6);
 }
 
 /* A disk that died stays dead until somebody starts the server again. */
@@ -245,11 +327,13 @@ static void stepped(void *self, uint32_t node, const struct elv_event *ev,
 {
     struct fleet *f = self;
     if (node != f->server_node) {
-        history_client(f->history, client_at(f, node)->number, did);
+        const struct fleet_client *c = client_at(f, node);
+        history_client(f->history, c->number, !is_vandal(f, c), did);
         return;
     }
     history_server(f->history, ev, did);
     check_bounds(f);
+    check_round_time(f);
     mind_the_disk(f);
 }
 
@@ -286,9 +370,13 @@ static void add_server(struct fleet *f)
     f->server_cfg = (struct elv_server_cfg){
         .job = &f->job,
         .run = {1, 2, 3},
-        .limits = {.clients_max = f->cfg.n_clients, .uploads_max = f->cfg.n_clients},
+        .limits = f->cfg.limits,
         .disk = elv_sim_disk_view(f->disk),
+        .scorer = f->cfg.scores ? &f->scorer : NULL,
     };
+    f->server_cfg.limits.clients_max = f->cfg.n_clients;
+    f->scorer = (struct elv_scorer){
+        .self = f, .begin = begin_scoring, .run = go_on_scoring, .sums = sums_of_scoring};
     f->server_node = elv_sim_add_server(
         f->w,
         &(struct elv_sim_node_cfg){.host = {.self = f, .start = start_server, .gone = server_gone},
@@ -337,8 +425,10 @@ struct fleet *fleet_new(const struct fleet_cfg *cfg)
     add_server(f);
     for (uint32_t i = 0; i < cfg->n_clients; i++)
         add_client(f, i);
-    struct history_cfg books = {
-        .job = &f->job, .disk = elv_sim_disk_view(f->disk), .n_clients = cfg->n_clients};
+    struct history_cfg books = {.job = &f->job,
+                                .disk = elv_sim_disk_view(f->disk),
+                                .n_clients = cfg->n_clients,
+                                .loss = cfg->scores ? loss_of : NULL};
     char why[ELV_JOB_ERROR_MAX] = "";
     const enum elv_err err = elv_scales_of(&f->job, cfg->n_clients, &books.scales, why);
     ELV_ASSERT(err == ELV_OK);
@@ -359,7 +449,8 @@ static bool all_ended(const struct fleet *f)
     if (!f->over)
         return false;
     for (uint32_t i = 0; i < f->cfg.n_clients; i++)
-        if (!f->clients[i].revoked && !elv_sim_ended(f->w, f->clients[i].node, NULL))
+        if (!f->clients[i].revoked && !is_vandal(f, &f->clients[i]) &&
+            !elv_sim_ended(f->w, f->clients[i].node, NULL))
             return false;
     return true;
 }

@@ -9,6 +9,7 @@
 #include "ports/sim/world.h"
 #include "server/server.h"
 #include "tests/sim_history.h"
+#include "tests/sim_vandal.h"
 
 struct fleet_key { /* one line of a job file */
     const char *section, *key, *value;
@@ -16,7 +17,8 @@ struct fleet_key { /* one line of a job file */
 
 struct fleet_cfg {
     uint64_t seed;
-    uint32_t n_clients;
+    uint32_t n_clients;           /* vandals included */
+    uint32_t n_vandals;           /* the last so many */
     const struct fleet_key *keys; /* on top of those every fleet has; ends with section NULL */
     struct elv_sim_link link;
     struct elv_sim_disk_cfg disk; /* clock, seed and number are filled in */
@@ -24,9 +26,11 @@ struct fleet_cfg {
     elv_time_us step_us;          /* a training step on the fastest device */
     uint32_t slow;                /* the slowest device takes so many times longer; 0: all alike */
     bool odd_clocks;
-    bool observe;               /* every second client is told of its tickets */
-    elv_time_us join_spread_us; /* clients start within this */
-    const uint32_t *numbers;    /* client number by place, to start them in another order */
+    bool observe;                    /* every second client is told of its tickets */
+    elv_time_us join_spread_us;      /* clients start within this */
+    struct elv_server_limits limits; /* clients_max is filled in */
+    bool scores;                     /* the server has a test set */
+    const uint32_t *numbers;         /* client number by place, to start them in another order */
     void (*line)(void *ctx, const char *text); /* trace; NULL: none */
     void *line_ctx;
 };
@@ -40,6 +44,7 @@ struct fleet_client {
     struct elv_feed train, test;
     struct elv_builtin trainer;
     struct elv_client client; /* meaningful while it is up */
+    struct vandal vandal;     /* likewise, of the last few */
     void *mem;
 };
 
@@ -50,8 +55,22 @@ struct fleet_sums {
     uint64_t abandoned, late, log_losses, declined, failed;
 };
 
+struct fleet_scorer { /* pretends to evaluate: three slices, then sums that follow the model */
+    const float *w;
+    uint32_t n, slices;
+    double sum;
+};
+
+struct fleet_round { /* the open one, and for how long it has been while the server was up */
+    uint32_t seq, life, crashes;
+    elv_time_us last_us, open_us;
+};
+
 struct fleet {
     struct fleet_cfg cfg;
+    struct fleet_round round;
+    struct fleet_scorer scoring;
+    struct elv_scorer scorer;
     struct elv_job job;
     struct elv_model model;
     struct elv_sim *w;

@@ -12,13 +12,25 @@
 #include "common/sha256.h"
 #include "server/ledger.h"
 
-enum { ATTEMPTS = 6, WRONG_MAX = 240 };
+enum { ATTEMPTS = 6, PIECES = 64, CLAIMS = 8, WRONG_MAX = 240 };
+
+struct piece { /* one chunk of an attempt; count 0: not sent */
+    uint32_t first, count;
+    uint8_t hash[ELV_CHUNK_HASH_LEN];
+};
 
 /* What a client sent, decoded; a restarted attempt has another nonce. */
 struct attempt {
     uint32_t assignment;
     uint64_t nonce;
     float *v; /* [n_params] */
+    struct piece pieces[PIECES];
+};
+
+struct claim { /* the last commit that arrived */
+    uint32_t assignment, n_chunks;
+    uint64_t nonce;
+    uint8_t digest[ELV_BODY_DIGEST_LEN];
 };
 
 struct decision {
@@ -34,6 +46,8 @@ struct offer { /* a ticket to train */
 struct client {
     struct attempt attempts[ATTEMPTS];
     uint32_t next_attempt;
+    struct claim claims[CLAIMS];
+    uint32_t next_claim;
     struct decision *decisions; /* in order; assignments rise */
     uint32_t n, cap;
     struct decision ghost; /* the last one that the disk refused; it may have kept it */
@@ -45,6 +59,7 @@ struct version {
     struct elv_rec_version rec;
     uint64_t step;
     float *w; /* the master model: f32 [n_params] */
+    float *b; /* the published one */
 };
 
 struct asked { /* a request that is owed a reply */
@@ -111,6 +126,13 @@ struct history *history_new(const struct history_cfg *cfg)
     return h;
 }
 
+static void free_models(struct version *v)
+{
+    free(v->w);
+    free(v->b);
+    v->w = v->b = NULL;
+}
+
 void history_free(struct history *h)
 {
     for (uint32_t i = 0; i <= h->cfg.n_clients; i++) {
@@ -120,8 +142,8 @@ void history_free(struct history *h)
         free(h->clients[i].offers);
     }
     for (uint32_t i = 0; i < h->n_versions; i++)
-        free(h->versions[i].w);
-    free(h->ghost.w);
+        free_models(&h->versions[i]);
+    free_models(&h->ghost);
     free(h->clients);
     free(h->versions);
     free(h->asked);
@@ -130,7 +152,24 @@ void history_free(struct history *h)
 }
 
 const char *history_wrong(const struct history *h) { return h->wrong[0] == '\0' ? NULL : h->wrong; }
-struct history_sums history_sums(const struct history *h) { return h->sums; }
+static bool made_a_version(const struct history *h, uint32_t seq)
+{
+    for (uint32_t i = 1; i < h->n_versions; i++)
+        if (h->versions[i].rec.seq == seq)
+            return true;
+    return false;
+}
+
+struct history_sums history_sums(const struct history *h)
+{
+    struct history_sums sums = h->sums;
+    for (uint32_t number = 1; number <= h->cfg.n_clients; number++)
+        for (uint32_t i = 0; i < h->clients[number].n; i++) {
+            const struct elv_rec_decision *d = &h->clients[number].decisions[i].rec;
+            sums.abandoned += d->weight > 0 && !made_a_version(h, d->seq);
+        }
+    return sums;
+}
 
 static struct client *client_of(struct history *h, uint64_t number)
 {
@@ -157,33 +196,50 @@ static uint64_t nonce_of(const uint8_t tag[ELV_CHUNK_TAG_LEN])
     return nonce;
 }
 
-static void note_chunk(struct history *h, struct client *c, const struct elv_request *r)
+static struct attempt *new_attempt(struct history *h, struct client *c, uint32_t assignment,
+                                   uint64_t nonce)
 {
-    struct elv_chunk chunk;
-    if (elv_chunk_decode(r->body, &chunk) != ELV_OK || chunk.first >= h->n_params ||
-        chunk.count > h->n_params - chunk.first) {
-        wrong(h, "a client sent a chunk that is none");
-        return;
-    }
-    const uint64_t nonce = nonce_of(chunk.tag);
-    struct attempt *a = attempt_of(c, r->assignment, nonce);
-    if (a == NULL) {
-        a = &c->attempts[c->next_attempt++ % ATTEMPTS];
-        if (a->v == NULL)
-            a->v = zeroed(h->n_params, sizeof *a->v);
-        a->assignment = r->assignment;
-        a->nonce = nonce;
-    }
-    const struct elv_codec *codec = elv_codec_by_id(chunk.codec);
-    if (codec == NULL || codec->decode(chunk.payload, chunk.count, a->v + chunk.first) != ELV_OK)
-        wrong(h, "a client sent a chunk that does not decode");
+    struct attempt *a = &c->attempts[c->next_attempt++ % ATTEMPTS];
+    if (a->v == NULL)
+        a->v = zeroed(h->n_params, sizeof *a->v);
+    a->assignment = assignment;
+    a->nonce = nonce;
+    memset(a->pieces, 0, sizeof a->pieces);
+    return a;
 }
 
-void history_client(struct history *h, uint32_t number, const struct elv_actions *did)
+static bool note_chunk(struct history *h, struct client *c, const struct elv_request *r)
 {
-    for (uint32_t i = 0; i < did->n; i++)
-        if (did->at[i].kind == ELV_DO_SEND && did->at[i].request.op == ELV_OP_UPDATE_CHUNK)
-            note_chunk(h, client_of(h, number), &did->at[i].request);
+    struct elv_chunk chunk;
+    float values[ELV_CHUNK_PAYLOAD_MAX];
+    if (elv_chunk_decode(r->body, &chunk) != ELV_OK || chunk.first >= h->n_params ||
+        chunk.count > h->n_params - chunk.first || chunk.count > ELV_CHUNK_PAYLOAD_MAX)
+        return false;
+    const struct elv_codec *codec = elv_codec_by_id(chunk.codec);
+    if (codec == NULL || codec->decode(chunk.payload, chunk.count, values) != ELV_OK)
+        return false;
+    const uint64_t nonce = nonce_of(chunk.tag);
+    struct attempt *a = attempt_of(c, r->assignment, nonce);
+    if (a == NULL)
+        a = new_attempt(h, c, r->assignment, nonce);
+    memcpy(a->v + chunk.first, values, chunk.count * sizeof *values);
+    if (chunk.index < PIECES) {
+        a->pieces[chunk.index].first = chunk.first;
+        a->pieces[chunk.index].count = chunk.count;
+        elv_chunk_hash(r->body, a->pieces[chunk.index].hash);
+    }
+    return true;
+}
+
+void history_client(struct history *h, uint32_t number, bool honest, const struct elv_actions *did)
+{
+    for (uint32_t i = 0; i < did->n; i++) {
+        const struct elv_request *r = &did->at[i].request;
+        if (did->at[i].kind != ELV_DO_SEND || r->op != ELV_OP_UPDATE_CHUNK)
+            continue;
+        if (!note_chunk(h, client_of(h, number), r) && honest)
+            wrong(h, "client %" PRIu32 " sent a chunk that is none", number);
+    }
 }
 
 struct disk_decision {
@@ -229,10 +285,24 @@ static struct decision *decision_of(struct client *c, uint32_t assignment)
     return NULL;
 }
 
+static void note_claim(struct history *h, const struct elv_event *ev)
+{
+    struct elv_commit commit;
+    struct client *c = client_of(h, ev->peer);
+    if (elv_commit_decode(ev->request.body, &commit) != ELV_OK)
+        return;
+    struct claim *claim = &c->claims[c->next_claim++ % CLAIMS];
+    *claim = (struct claim){
+        .assignment = ev->request.assignment, .n_chunks = commit.n_chunks, .nonce = commit.nonce};
+    memcpy(claim->digest, commit.digest, sizeof claim->digest);
+}
+
 static void note_request(struct history *h, const struct elv_event *ev)
 {
     if (ev->request.op != ELV_OP_COMMIT && ev->request.op != ELV_OP_TICKET)
         return;
+    if (ev->request.op == ELV_OP_COMMIT)
+        note_claim(h, ev);
     h->asked = more(h->asked, h->n_asked, &h->asked_cap, sizeof *h->asked);
     h->asked[h->n_asked++] = (struct asked){
         .id = ev->id, .peer = ev->peer, .assignment = ev->request.assignment, .op = ev->request.op};
@@ -306,6 +376,43 @@ static void check_reply(struct history *h, const struct elv_action *a)
     }
 }
 
+static bool claimed(const struct client *c, const struct elv_rec_decision *rec,
+                    const uint8_t digest[ELV_BODY_DIGEST_LEN])
+{
+    for (uint32_t i = 0; i < CLAIMS; i++) {
+        const struct claim *claim = &c->claims[i];
+        if (claim->assignment == rec->assignment && claim->nonce == rec->nonce &&
+            claim->n_chunks == rec->n_chunks &&
+            memcmp(claim->digest, digest, sizeof claim->digest) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* An update that counts tiles the model and is what its commit said. */
+static void check_update(struct history *h, uint64_t number, const struct elv_rec_decision *rec)
+{
+    const struct client *c = client_of(h, number);
+    const struct attempt *a = attempt_of(client_of(h, number), rec->assignment, rec->nonce);
+    uint32_t end = 0;
+    struct elv_body_digest digest;
+    uint8_t found[ELV_BODY_DIGEST_LEN];
+    elv_body_digest_init(&digest);
+    for (uint32_t i = 0; a != NULL && i < rec->n_chunks && i < PIECES; i++) {
+        if (a->pieces[i].first != end)
+            break;
+        end += a->pieces[i].count;
+        elv_body_digest_add(&digest, a->pieces[i].hash);
+    }
+    elv_body_digest_final(&digest, found);
+    if (end != h->n_params)
+        wrong(h, "an update of client %" PRIu64 " is accepted that does not tile the model",
+              number);
+    else if (!claimed(c, rec, found))
+        wrong(h, "an update of client %" PRIu64 " is accepted that its commit does not name",
+              number);
+}
+
 static void note_decision(struct history *h, const struct elv_store_op *s)
 {
     struct elv_rec_decision rec;
@@ -325,6 +432,8 @@ static void note_decision(struct history *h, const struct elv_store_op *s)
     for (uint32_t i = 0; i < c->n; i++)
         if (c->decisions[i].rec.seq == rec.seq && c->decisions[i].rec.weight > 0 && rec.weight > 0)
             wrong(h, "I1: client %" PRIu64 " counts twice in round %" PRIu32, s->number, rec.seq);
+    if (rec.decision == ELV_ACCEPTED && rec.weight > 0)
+        check_update(h, s->number, &rec);
     c->decisions = more(c->decisions, c->n, &c->cap, sizeof *c->decisions);
     c->decisions[c->n++] = (struct decision){.rec = rec, .step = h->step};
     if (rec.decision == ELV_ACCEPTED)
@@ -409,10 +518,10 @@ static void digest(const float *v, uint32_t n, uint8_t out[32])
     elv_sha256_final(&sha, out);
 }
 
-static void add_version(struct history *h, const struct elv_rec_version *rec, float *w)
+static void add_version(struct history *h, const struct version *v)
 {
     h->versions = more(h->versions, h->n_versions, &h->versions_cap, sizeof *h->versions);
-    h->versions[h->n_versions++] = (struct version){.rec = *rec, .step = h->step, .w = w};
+    h->versions[h->n_versions++] = *v;
 }
 
 /* The master model is in a file of its own only where it differs from the published one. */
@@ -439,47 +548,60 @@ static float *model_in(struct history *h, const struct elv_store_op *file)
     return w;
 }
 
-static void check_model(struct history *h, const struct elv_rec_version *rec,
-                        const struct elv_actions *did, const float *w)
+static void check_model(struct history *h, const struct version *v, const struct elv_actions *did)
 {
-    uint8_t want[32];
-    const enum elv_file kind = rec->master ? ELV_FILE_MASTER : ELV_FILE_MODEL;
-    float *stored = model_in(h, file_of(did, kind, h->n_versions));
-    if (stored != NULL && memcmp(stored, w, 4u * (size_t)h->n_params) != 0)
+    float *stored = NULL;
+    uint8_t published[32];
+    const size_t len = 4u * (size_t)h->n_params;
+    digest(v->b, h->n_params, published);
+    if (memcmp(published, v->rec.model, sizeof published) != 0)
+        wrong(h, "model %" PRIu32 " is not the one its digest names", h->n_versions);
+    if (v->rec.master)
+        stored = model_in(h, file_of(did, ELV_FILE_MASTER, h->n_versions));
+    if (memcmp(v->rec.master && stored != NULL ? stored : v->b, v->w, len) != 0)
         wrong(h, "I4: model %" PRIu32 " is not the mean of its contributors", h->n_versions);
     free(stored);
-    digest(w, h->n_params, want);
-    if (!rec->master && memcmp(want, rec->model, sizeof want) != 0)
-        wrong(h, "I4: digest of model %" PRIu32 " is not that of the mean", h->n_versions);
+}
+
+static void check_again(struct history *h, uint64_t number, const struct elv_rec_version *rec)
+{
+    struct version *v = &h->versions[number];
+    if (memcmp(rec->model, v->rec.model, sizeof rec->model) != 0)
+        wrong(h, "I3: version %" PRIu64 " changes its model", number);
+    const bool judged = rec->eval.n > 0 && h->cfg.loss != NULL;
+    if (judged && fabs(rec->eval.loss - h->cfg.loss(v->b, h->n_params)) > 1e-9 * rec->eval.loss)
+        wrong(h, "version %" PRIu64 " has the evaluation of another", number);
+    v->rec.eval = rec->eval;
 }
 
 static void note_version(struct history *h, const struct elv_store_op *s,
                          const struct elv_actions *did)
 {
-    struct elv_rec_version rec;
-    if (elv_rec_version_decode(s->bytes, &rec) != ELV_OK) {
+    struct version v = {.step = h->step};
+    if (elv_rec_version_decode(s->bytes, &v.rec) != ELV_OK) {
         wrong(h, "a version that cannot be read");
         return;
     }
     if (s->number < h->n_versions) { /* its evaluation came in */
-        if (memcmp(rec.model, h->versions[s->number].rec.model, sizeof rec.model) != 0)
-            wrong(h, "I3: version %" PRIu64 " changes its model", s->number);
+        check_again(h, s->number, &v.rec);
         return;
     }
     if (s->number != h->n_versions) {
         wrong(h, "I3: version %" PRIu64 " follows %" PRIu32, s->number, h->n_versions - 1);
         return;
     }
-    float *w = NULL;
+    v.b = model_in(h, file_of(did, ELV_FILE_MODEL, h->n_versions));
+    if (v.b == NULL)
+        return;
     if (s->number == 0) {
-        w = model_in(h, file_of(did, ELV_FILE_MODEL, 0));
+        v.w = zeroed(h->n_params, sizeof *v.w);
+        memcpy(v.w, v.b, h->n_params * sizeof *v.w);
     } else {
-        w = expected_model(h, &rec);
-        check_model(h, &rec, did, w);
+        v.w = expected_model(h, &v.rec);
         h->sums.versions++;
     }
-    if (w != NULL)
-        add_version(h, &rec, w);
+    check_model(h, &v, did);
+    add_version(h, &v);
 }
 
 static void note_store(struct history *h, const struct elv_action *a, const struct elv_actions *did)
@@ -516,7 +638,7 @@ static void take_back_decisions(struct history *h, struct client *c, uint64_t st
 static void drop_last_version(struct history *h)
 {
     h->sums.versions -= h->n_versions > 1;
-    free(h->versions[--h->n_versions].w);
+    free_models(&h->versions[--h->n_versions]);
 }
 
 /* The disk refused what `step` wanted. */
@@ -526,9 +648,9 @@ static void take_back(struct history *h, uint64_t step)
         take_back_decisions(h, &h->clients[i], step);
     if (h->n_versions == 0 || h->versions[h->n_versions - 1].step != step)
         return;
-    free(h->ghost.w);
+    free_models(&h->ghost);
     h->ghost = h->versions[h->n_versions - 1];
-    h->versions[h->n_versions - 1].w = NULL;
+    h->versions[h->n_versions - 1].w = h->versions[h->n_versions - 1].b = NULL;
     drop_last_version(h);
 }
 
@@ -600,8 +722,8 @@ void history_restart(struct history *h)
         err = h->cfg.disk.scan(h->cfg.disk.self, ELV_TABLE_VERSION, &last, pick_last_version);
     if (last == (int64_t)h->n_versions && h->ghost.w != NULL) {
         h->sums.versions += last > 0;
-        add_version(h, &h->ghost.rec, h->ghost.w);
-        h->ghost.w = NULL;
+        add_version(h, &h->ghost);
+        h->ghost.w = h->ghost.b = NULL;
     }
     if (last >= (int64_t)h->n_versions)
         wrong(h, "I3: the disk has version %" PRId64 " that nobody made", last);

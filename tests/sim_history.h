@@ -24,8 +24,9 @@ struct history;
 struct history_cfg {
     const struct elv_job *job; /* borrowed */
     struct elv_scales scales;
-    struct elv_disk disk; /* the server's, read only */
-    uint32_t n_clients;   /* client numbers are 1 .. n_clients */
+    struct elv_disk disk;                       /* the server's, read only */
+    uint32_t n_clients;                         /* client numbers are 1 .. n_clients */
+    double (*loss)(const float *w, uint32_t n); /* that the server's scorer finds; NULL: none */
 };
 
 struct history_sums {
@@ -38,8 +39,8 @@ void history_free(struct history *h);
 
 /* One step of the server, before its actions are carried out. */
 void history_server(struct history *h, const struct elv_event *ev, const struct elv_actions *did);
-/* One step of client `number`. */
-void history_client(struct history *h, uint32_t number, const struct elv_actions *did);
+/* One step of client `number`; one that is not `honest` may send anything. */
+void history_client(struct history *h, uint32_t number, bool honest, const struct elv_actions *did);
 /* The server is about to start from its disk: what it had not made durable never happened. */
 void history_restart(struct history *h);
 

@@ -5,7 +5,8 @@
  *
  * Under policy bsp, with a deadline so long that nothing can change who contributes, the final
  * model is the same bytes: for any order of arrival, whether server and clients died or not, with
- * their machines or without. Each seed is one disturbed run, compared with the undisturbed one. */
+ * their machines or without, or the server was stopped and started again. Each seed is one
+ * disturbed run, compared with the undisturbed one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,8 +74,13 @@ static bool run(const struct disturbance *d, uint8_t model[32], uint64_t *crashe
     uint32_t numbers[CLIENTS];
     struct fleet *f = make_fleet(d, numbers);
     struct elv_sim_faults *t = elv_sim_faults_new(f->w, d->seed, TROUBLE_S * SECOND);
-    if (d->server)
+    if (d->server) {
         crash_at_random(t, f->server_node, 8 * SECOND);
+        elv_sim_faults_leave(t, f->server_node,
+                             (struct elv_sim_leaves){
+                                 .every = {.shape = ELV_SIM_EXPONENTIAL, .spread_us = 30 * SECOND},
+                                 .away = {.spread_us = SECOND}});
+    }
     for (uint32_t i = 0; d->clients && i < CLIENTS; i++)
         crash_at_random(t, f->clients[i].node, 40 * SECOND);
     const bool over = fleet_run(f, LIMIT_S * SECOND);

@@ -240,6 +240,22 @@ static void polls_are_paced_and_go_on_during_training(void **state)
     assert_in_range(n, 70, 100); /* 500 ms to 625 ms and a round trip apart */
 }
 
+static void who_has_done_the_work_asks_for_more_at_once_and_who_has_failed_does_not(void **state)
+{
+    (void)state;
+    for (int fails = 0; fails < 2; fails++) {
+        world_init(&w, layers, ELV_CODEC_Q8, ELV_CODEC_Q8);
+        w.server.ticket.poll_ms = 30000;
+        if (fails)
+            w.trainer.samples = 0;
+        world_start(&w);
+        world_until(&w, decided);
+        world_run(&w, 20 * SEC);
+        assert_int_equal(w.server.asked[ELV_OP_TICKET], fails ? 1 : 2);
+        world_free(&w);
+    }
+}
+
 static void an_observer_hears_of_work_without_asking(void **state)
 {
     (void)state;
@@ -251,14 +267,14 @@ static void an_observer_hears_of_work_without_asking(void **state)
     world_notify(&w);
     world_run(&w, SEC);
     const uint32_t before = w.server.asked[ELV_OP_TICKET];
-    world_run(&w, 30 * SEC);
+    world_run(&w, 5 * SEC);
     server_offer(&w.server, 1, 0);
     world_notify(&w);
     world_until(&w, training);
     assert_int_equal(w.server.asked[ELV_OP_TICKET], before);
     world_until(&w, decided);
     world_run(&w, 400 * SEC);
-    assert_in_range(w.server.asked[ELV_OP_TICKET] - before, 5, 9); /* it asks now and then */
+    assert_in_range(w.server.asked[ELV_OP_TICKET] - before, 30, 42); /* it asks now and then */
 }
 
 /* Networks. */
@@ -369,6 +385,7 @@ static void a_silent_server_gets_new_associations_and_what_it_has_is_not_sent_ag
     while (w.n_relinks == 0)
         assert_true(world_step(&w));
     assert_in_range(w.now - since, 1900 * MS, 2600 * MS);
+    assert_int_equal(w.client.transfer.n_flying, 1); /* one asks the way for all */
     world_run(&w, 300 * SEC);
     assert_in_range(w.n_relinks, 7, 14); /* after 2, 4, 8 ... 60 s, more or less */
     assert_int_equal(w.client.phase, ELV_CLIENT_UPLOADING);
@@ -382,11 +399,58 @@ static void a_silent_server_gets_new_associations_and_what_it_has_is_not_sent_ag
     assert_int_equal(w.trainer.n_begun, 1); /* the assignment was kept */
 }
 
+static void what_was_asked_on_a_replaced_association_is_asked_again_at_once(void **state)
+{
+    (void)state;
+    world_start(&w);
+    world_until(&w, decided);
+    w.server.silent = true;
+    while (w.n_relinks == 0)
+        assert_true(world_step(&w));
+    const uint32_t id = w.client.control.id, n_sends = w.n_sends;
+    const uint32_t n_failures = w.client.control.n_failures;
+    assert_int_not_equal(id, 0);
+    world_event(&w,
+                (struct elv_event){.kind = ELV_EV_NO_ANSWER, .id = id, .err = ELV_ERR_CANCELLED});
+    assert_int_equal(w.n_sends, n_sends + 1);
+    assert_int_not_equal(w.client.control.id, id);
+    assert_int_equal(w.n_relinks, 1);
+    assert_int_equal(w.client.control.n_failures, n_failures);
+}
+
+static void a_chunk_sent_on_a_replaced_association_is_sent_again_at_once(void **state)
+{
+    (void)state;
+    world_init(&w, layers, ELV_CODEC_F32, ELV_CODEC_Q8);
+    world_start(&w);
+    world_until(&w, uploading);
+    w.server.silent = true;
+    w.n_queue = 0;
+    while (w.n_relinks == 0)
+        assert_true(world_step(&w));
+    uint32_t id = 0;
+    for (uint32_t i = 0; i < ELV_WINDOW_MAX; i++)
+        if (w.client.transfer.flights[i].state == ELV_FLIGHT_FLYING)
+            id = w.client.transfer.flights[i].id[0];
+    assert_int_not_equal(id, 0);
+    const uint32_t n_sends = w.n_sends;
+    world_event(&w,
+                (struct elv_event){.kind = ELV_EV_NO_ANSWER, .id = id, .err = ELV_ERR_CANCELLED});
+    assert_int_equal(w.n_sends, n_sends + 1);
+    assert_int_equal(w.n_relinks, 1);
+    w.server.silent = false;
+    world_until(&w, decided);
+}
+
 static void a_server_silent_from_the_start_is_asked_for_ever_ever_more_rarely(void **state)
 {
     (void)state;
     w.server.silent = true;
     world_start(&w);
+    uint32_t before = w.n_sends;
+    for (; w.n_relinks == 0; before = w.n_relinks == 0 ? w.n_sends : before)
+        assert_true(world_step(&w));
+    assert_int_equal(w.n_sends, before + 1); /* over the new one at once */
     world_run(&w, 3600LL * SEC);
     assert_false(w.ended);
     assert_in_range(w.n_sends, 60, 200);
@@ -468,6 +532,26 @@ static void a_model_that_is_gone_ends_in_a_failure_and_the_next_ticket_is_taken(
     world_until(&w, decided);
     assert_int_equal(w.server.commit.status, ELV_STATUS_FAILED);
     next(2, 1);
+}
+
+static void an_idle_client_does_not_mistake_quiet_for_silence(void **state)
+{
+    (void)state;
+    w.server.ticket.what = ELV_WHAT_WAIT;
+    w.server.ticket.poll_ms = 30000;
+    world_start(&w);
+    world_run(&w, 600 * SEC);
+    assert_int_equal(w.n_relinks, 0);
+    assert_in_range(w.server.asked[ELV_OP_TICKET], 16, 21);
+}
+
+static void chunks_are_not_sent_twice_to_a_server_that_lists_nothing(void **state)
+{
+    (void)state;
+    w.server.lists_nothing = true;
+    world_start(&w);
+    world_until(&w, decided);
+    assert_int_equal(w.server.n_chunk_puts, w.server.commit.n_chunks);
 }
 
 /* Interruptions. */
@@ -578,6 +662,31 @@ static void a_decided_assignment_is_not_done_again(void **state)
     world_run(&w, 60 * SEC);
     assert_int_equal(w.trainer.n_begun, 1);
     assert_int_equal(w.server.n_commits, 1);
+}
+
+static bool committing(const struct client_world *x)
+{
+    return x->client.phase == ELV_CLIENT_COMMITTING;
+}
+
+static void a_new_ticket_waits_until_the_commit_that_is_out_is_decided(void **state)
+{
+    (void)state;
+    w.cfg.observe = true;
+    world_start(&w);
+    world_until(&w, committing);
+    struct elv_ticket now = w.server.ticket;
+    server_offer(&w.server, 2, 1);
+    world_notify(&w); /* overtakes the answer to the commit, which is on its way */
+    w.queue[w.n_queue - 1].at = w.now;
+    w.server.ticket.assignment = now.assignment;
+    w.server.n_decided = 0;
+    world_run(&w, 25 * MS);
+    assert_int_equal(w.client.phase, ELV_CLIENT_COMMITTING);
+    world_run(&w, 25 * MS);
+    assert_int_equal(w.client.stats.accepted, 1);
+    next(2, 1);
+    assert_int_equal(w.client.stats.superseded, 0);
 }
 
 /* Rests. */
@@ -861,6 +970,47 @@ static void another_run_is_read_about_joined_and_trained_for(void **state)
     assert_int_equal(w.client.stats.joins, 2);
 }
 
+static void another_run_in_the_middle_of_training_waits_for_the_work_to_end(void **state)
+{
+    (void)state;
+    static struct fake_server other;
+    world_init(&w, "dense 16 relu, dense 10", ELV_CODEC_F32, ELV_CODEC_Q8);
+    other = w.server;
+    other.manifest.run[0] = 99;
+    server_encode_manifest(&other);
+
+    world_init(&w, layers, ELV_CODEC_Q8, ELV_CODEC_Q8);
+    w.work_us = 20 * SEC;
+    world_start(&w);
+    world_until(&w, training);
+    w.server = other;
+    w.work_us = 300 * MS;
+    world_until(&w, decided);
+    check_update(0, 101, 0);
+    assert_int_equal(w.n_cancels, 1);
+}
+
+static void a_manifest_that_never_fits_is_read_ever_more_rarely(void **state)
+{
+    (void)state;
+    w.server.ticket.manifest[0] ^= 1;
+    world_start(&w);
+    world_run(&w, 3600LL * SEC);
+    assert_false(w.ended);
+    assert_in_range(w.server.asked[ELV_OP_MANIFEST], 50, 150);
+}
+
+static void after_joining_again_chunks_that_waited_go_on_at_once(void **state)
+{
+    (void)state;
+    w.server.refuse[ELV_OP_UPDATE_CHUNK] =
+        (struct refusal_script){ELV_CODE_FORBIDDEN, ELV_REASON_NOT_JOINED, 30000, 4};
+    world_start(&w);
+    world_until(&w, decided);
+    assert_true(w.now < 10 * SEC);
+    assert_int_equal(w.client.stats.joins, 2);
+}
+
 static void a_manifest_made_for_others_is_refused_for_good(void **state)
 {
     (void)state;
@@ -964,11 +1114,6 @@ static bool evaluating(const struct client_world *x)
 {
     return x->client.phase == ELV_CLIENT_EVALUATING;
 }
-static bool committing(const struct client_world *x)
-{
-    return x->client.phase == ELV_CLIENT_COMMITTING;
-}
-
 static void stopping_is_orderly_in_every_phase(void **state)
 {
     (void)state;
@@ -1099,13 +1244,18 @@ int main(void)
         TEST(once_means_one_training_and_then_the_end),
         TEST(the_server_says_stop),
         TEST(polls_are_paced_and_go_on_during_training),
+        TEST(who_has_done_the_work_asks_for_more_at_once_and_who_has_failed_does_not),
         TEST(an_observer_hears_of_work_without_asking),
         TEST(the_update_is_the_same_bytes_over_any_network),
         TEST(the_same_run_gives_the_same_actions_at_the_same_times),
         TEST(a_restarted_client_makes_the_same_update_under_another_nonce),
         TEST(a_silent_server_gets_new_associations_and_what_it_has_is_not_sent_again),
+        TEST(what_was_asked_on_a_replaced_association_is_asked_again_at_once),
+        TEST(a_chunk_sent_on_a_replaced_association_is_sent_again_at_once),
         TEST(a_server_silent_from_the_start_is_asked_for_ever_ever_more_rarely),
         TEST(chunks_cut_short_or_of_another_body_are_asked_for_again),
+        TEST(an_idle_client_does_not_mistake_quiet_for_silence),
+        TEST(chunks_are_not_sent_twice_to_a_server_that_lists_nothing),
         TEST(a_seed_that_does_not_give_version_zero_costs_a_full_fetch),
         TEST(a_step_that_leads_elsewhere_is_replaced_by_the_full_model),
         TEST(a_body_whose_digest_differs_is_never_applied),
@@ -1116,6 +1266,7 @@ int main(void)
         TEST(a_closed_round_stops_the_upload_at_once),
         TEST(what_the_server_lost_is_sent_again_before_it_decides),
         TEST(a_decided_assignment_is_not_done_again),
+        TEST(a_new_ticket_waits_until_the_commit_that_is_out_is_decided),
         TEST(a_device_on_a_fifth_of_the_time_rests_four_fifths),
         TEST(at_full_duty_training_is_one_piece_of_work),
         TEST(what_goes_wrong_on_the_device_is_committed_with_a_reason),
@@ -1127,6 +1278,9 @@ int main(void)
         TEST(a_refused_commit_is_a_decision),
         TEST(a_stranger_is_told_three_times_and_then_ends),
         TEST(another_run_is_read_about_joined_and_trained_for),
+        TEST(another_run_in_the_middle_of_training_waits_for_the_work_to_end),
+        TEST(a_manifest_that_never_fits_is_read_ever_more_rarely),
+        TEST(after_joining_again_chunks_that_waited_go_on_at_once),
         TEST(a_manifest_made_for_others_is_refused_for_good),
         TEST(the_memory_told_beforehand_is_enough_and_a_byte_less_is_not),
         TEST(a_model_that_does_not_fit_ends_whatever_the_server_says),

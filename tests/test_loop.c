@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "ports/posix/loop.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -128,6 +129,17 @@ static void a_readable_source_is_called(void **state)
     close(fds[1]);
 }
 
+static void a_reader_that_went_away_does_not_end_the_program(void **state)
+{
+    (void)state;
+    int fds[2];
+    assert_int_equal(pipe(fds), 0);
+    close(fds[0]);
+    assert_int_equal(write(fds[1], "x", 1), -1);
+    assert_int_equal(errno, EPIPE);
+    close(fds[1]);
+}
+
 static void sources_are_bounded_and_checked(void **state)
 {
     (void)state;
@@ -147,6 +159,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_second_signal_ends_the_loop_whatever_the_node_does, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_readable_source_is_called, begin, end),
+        cmocka_unit_test_setup_teardown(a_reader_that_went_away_does_not_end_the_program, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(sources_are_bounded_and_checked, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -254,6 +254,78 @@ static void a_restart_re_arms_what_is_left_of_the_deadline(void **state)
     world_free(&w);
 }
 
+static void all_contribute(struct world *w)
+{
+    for (uint32_t peer = 1; peer <= PEERS; peer++)
+        assert_true(world_contribute(w, peer));
+}
+
+/* Version 1 is there, and version 2 on its way to the disk. */
+static void come_to_storing(struct world *w)
+{
+    for (uint32_t peer = 1; peer <= PEERS; peer++)
+        world_join(w, peer);
+    all_contribute(w);
+    w->halt_storing = true;
+    all_contribute(w);
+    w->halt_storing = false;
+    w->hold_stores = true;
+    assert_true(w->s->version_store != 0);
+}
+
+static void stopping_while_a_version_is_stored_loses_neither(void **state)
+{
+    (void)state;
+    uint8_t digest[32];
+    uint64_t n;
+    undisturbed("q8", digest, &n);
+    struct world w;
+    struct elv_event stop = {.kind = ELV_EV_STOP};
+    prepare(&w, "q8");
+    world_start(&w);
+    come_to_storing(&w);
+    world_event(&w, &stop);
+    w.hold_stores = false;
+    world_settle(&w);
+    assert_true(w.ended);
+    world_crash(&w, true);
+    world_start(&w);
+    assert_int_equal(elv_server_stats(w.s)->version, 2);
+    assert_true(drive(&w, 1));
+    assert_memory_equal(elv_server_stats(w.s)->model, digest, 32);
+    world_free(&w);
+}
+
+static void a_score_that_comes_while_a_version_is_stored_does_not_undo_it(void **state)
+{
+    (void)state;
+    for (int crash = 0; crash < 2; crash++) { /* as soon as it is stored, or later */
+        struct world w;
+        prepare(&w, "q8");
+        world_add_scorer(&w);
+        world_set(&w, "eval", "every", "1");
+        world_set(&w, "data", "test", "idx /nowhere");
+        w.accuracy[1] = 0.5;
+        w.accuracy[2] = 0.25;
+        world_start(&w);
+        w.hold_work = ELV_WORK_EVALUATE;
+        come_to_storing(&w);
+        w.hold_work = (enum elv_server_work)0;
+        world_settle(&w); /* the score of version 1 comes */
+        w.hold_stores = false;
+        if (crash)
+            fake_disk_flush(&w.disk);
+        else
+            world_settle(&w);
+        world_crash(&w, true);
+        world_start(&w);
+        assert_int_equal(elv_server_stats(w.s)->version, 2);
+        if (!crash)
+            assert_int_equal(elv_server_stats(w.s)->best_version, 1);
+        world_free(&w);
+    }
+}
+
 static void a_finished_job_is_still_finished(void **state)
 {
     (void)state;
@@ -358,6 +430,8 @@ int main(void)
         cmocka_unit_test(chunks_logged_twice_are_folded_once),
         cmocka_unit_test(a_decision_is_the_same_for_ever),
         cmocka_unit_test(a_restart_re_arms_what_is_left_of_the_deadline),
+        cmocka_unit_test(stopping_while_a_version_is_stored_loses_neither),
+        cmocka_unit_test(a_score_that_comes_while_a_version_is_stored_does_not_undo_it),
         cmocka_unit_test(a_finished_job_is_still_finished),
         cmocka_unit_test(
             a_restart_with_room_for_more_clients_does_not_change_an_open_rounds_weights),

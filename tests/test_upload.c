@@ -163,6 +163,20 @@ static void records_read_back_and_no_part_of_one_does(void **state)
     }
 }
 
+/* Logs of an open round are read by whatever version is started next. */
+static void a_record_is_these_bytes(void **state)
+{
+    (void)state;
+    static const uint8_t chunk[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+    static const uint8_t want[ELV_LOG_HEAD_LEN + sizeof chunk] = {
+        0x7e, 0xe1, 0x09, 0x00, 0x09, 0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00, 0xd2,
+        0xe4, 0xa6, 0xd6, 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08};
+    uint8_t bytes[ELV_LOG_RECORD_MAX];
+    const struct elv_log_record r = record(9, chunk, sizeof chunk);
+    assert_int_equal(elv_log_record_encode(&r, bytes), sizeof want);
+    assert_memory_equal(bytes, want, sizeof want);
+}
+
 static void a_scan_finds_every_whole_record_whatever_lies_between(void **state)
 {
     (void)state;
@@ -245,6 +259,7 @@ int main(void)
         cmocka_unit_test(queues_keep_their_order),
         cmocka_unit_test(only_a_transfer_left_alone_long_enough_makes_room),
         cmocka_unit_test(records_read_back_and_no_part_of_one_does),
+        cmocka_unit_test(a_record_is_these_bytes),
         cmocka_unit_test(a_scan_finds_every_whole_record_whatever_lies_between),
         cmocka_unit_test(a_scan_stops_where_it_is_told),
     };

@@ -33,9 +33,17 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
+/* Whoever read our output may go away; writing to it is then an error, not the end. */
+static void ignore_broken_pipes(void)
+{
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &ignore, NULL);
+}
+
 enum elv_err elv_loop_init(struct elv_loop *l)
 {
     memset(l, 0, sizeof *l);
+    ignore_broken_pipes();
     l->clock = elv_posix_clock();
     l->armed = ELV_NEVER;
     l->epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -3,8 +3,8 @@
  *
  * The first SIGINT or SIGTERM becomes a STOP event and the node ends in its own time; a second one
  * ends the loop at once. `elv_loop_init` blocks both signals, and threads inherit that: call it
- * before anything that starts a thread. One loop per process, on the node's thread. Deadlines are
- * times of `elv_posix_clock`, kept to the microsecond. */
+ * before anything that starts a thread. It also ignores SIGPIPE. One loop per process, on the
+ * node's thread. Deadlines are times of `elv_posix_clock`, kept to the microsecond. */
 #ifndef ELV_PORTS_POSIX_LOOP_H
 #define ELV_PORTS_POSIX_LOOP_H
 

@@ -1,0 +1,54 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# tests/e2e_run.sh BUILD - one server and four clients train; every promise about how they end.
+. "$(dirname "$0")/e2e.sh"
+make_world
+
+say "four clients, four rounds, policy bsp"
+start_server
+start_clients
+await_result 60
+[ "$(result rounds)" = 4 ] || fail "not four rounds"
+[ "$(result updates_used)" = 16 ] || fail "not sixteen updates"
+[ "$(result updates_late)" = 0 ] || fail "an update was late"
+[ "$(count_of "$dir/server.out" '^round ')" = 4 ] || fail "not four progress lines"
+awk -v a="$(result accuracy)" 'BEGIN { exit !(a > 0.6) }' || fail "it did not learn"
+
+model=$(result model)
+[ -s "$model" ] || fail "no model file"
+weights "$model" >"$dir/weights"
+[ "$(wc -c <"$dir/weights")" = $((4 * (8 * 16 + 16 + 16 * 3 + 3))) ] || fail "the model has another size"
+[ "$(sha256sum <"$dir/weights" | cut -d' ' -f1)" = "$(result digest)" ] ||
+    fail "the digest printed is not that of the model file"
+
+if command -v python3 >/dev/null; then
+    python3 - "$dir/stats.json" "$(result digest)" <<'PY' || fail "the statistics do not agree"
+import json, sys
+s = json.load(open(sys.argv[1]))
+assert s["over"] and s["model_version"] == 4 and s["updates_used"] == 16, s
+assert s["digest"] == sys.argv[2] and s["refused"] == {}, s
+PY
+fi
+
+say "the finished server tells the clients to stop"
+for n in 1 2 3 4; do
+    eval "pid=\$client_$n"
+    expect_exit 0 "$pid" "client $n"
+done
+stop_server
+
+say "--once, --linger, and a target that is missed"
+fresh
+start_server --set sync.quorum=1 --set select.min_clients=1 --set job.rounds=1000
+start_client 1 --once
+expect_exit 0 "$client_1" "the client with --once"
+[ "$(count_of "$dir/client-1.log" 'event=accepted ')" = 1 ] || fail "--once is not one update"
+stop_server
+
+fresh
+start_server --set sync.quorum=1 --set select.min_clients=1 --set job.rounds=1 \
+    --set job.target_accuracy=1 --linger 1s
+start_client 1
+expect_exit 3 "$server" "the server whose target was missed"
+expect_exit 0 "$client_1" "its client"
+say "passed"
