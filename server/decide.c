@@ -205,6 +205,8 @@ void elv_core_verified(struct elv_server *s, struct elv_actions *out)
         const struct elv_verify_item *item = &s->verify.items[i];
         if (item->lost) {
             s->log_lost = true;
+            s->stats.log_losses++;
+            elv_note_add(&s->notes, ELV_NOTE_LOG_LOST, s->now)->round = s->round.seq;
             elv_core_drop_upload(s, item->up, ELV_REASON_STORAGE, out);
         } else if (s->round.state != ELV_ROUND_OPEN) {
             elv_core_drop_upload(s, item->up, ELV_REASON_ROUND_CLOSED, out);
