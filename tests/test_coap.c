@@ -773,6 +773,25 @@ static void a_wrong_configuration_is_refused_with_a_sentence(void **state)
     }
 }
 
+static void an_address_is_served_by_one_server_only(void **state)
+{
+    struct world *w = *state;
+    char address[32];
+    world_open_server(w, (struct elv_coap_server_cfg){0});
+    snprintf(address, sizeof address, "127.0.0.1:%u",
+             (unsigned)elv_coap_server_info(w->server)->port[0]);
+    const char *listen[] = {address};
+    const struct elv_coap_server_cfg cfg = {.listen = listen,
+                                            .n_listen = 1,
+                                            .job = {"demo", 4},
+                                            .sink = {w, nothing},
+                                            .keys = {w, no_key, NULL}};
+    struct elv_coap_server *server;
+    struct elv_coap_problem problem;
+    assert_int_equal(elv_coap_server_open(&cfg, &server, &problem), ELV_ERR_IO);
+    assert_non_null(strstr(problem.text, address));
+}
+
 static void several_addresses_are_served_at_once(void **state)
 {
     static const char *const both[] = {"127.0.0.1:0", "coaps://[::1]:0"};
@@ -1119,6 +1138,7 @@ int main(void)
         TEST(nothing_is_in_the_clear_unless_allowed),
         TEST(a_wrong_configuration_is_refused_with_a_sentence),
         TEST(several_addresses_are_served_at_once),
+        TEST(an_address_is_served_by_one_server_only),
         TEST(a_forged_or_replayed_record_moves_no_client),
         TEST(a_flood_of_hellos_keeps_nobody_out),
         TEST(garbage_does_not_end_an_association),
