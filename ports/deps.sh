@@ -16,6 +16,8 @@
 #     DEPS_CACHE       where downloads are kept and looked for (default PREFIX/.build/dl)
 #     DEPS_CMAKE_ARGS  more arguments for both builds, such as a toolchain file (split at blanks)
 #     DEPS_UNPATCHED=1 go on where Debian's security patches cannot be had
+#     DEPS_BUILD=1     build even where the system has a libcoap that would do (the tests want ours:
+#                      it is patched)
 #     DEPS_VERBOSE=1   show the builds instead of writing logs
 #
 # Needs: a C compiler, cmake, ninja, patch, tar, bzip2, xz, and for a first download apt with
@@ -393,11 +395,31 @@ third_party() {
     } >"$share/THIRD-PARTY.txt"
 }
 
+# Whether the system's own libcoap is new enough and does DTLS with Mbed TLS; CMake finds it itself.
+system_has_it() {
+    [ -z "${DEPS_BUILD:-}" ] && [ -z "${DEPS_CMAKE_ARGS:-}" ] || return 1
+    probe=$WORK/probe
+    cat >"$probe.c" <<C
+#include <coap3/coap.h>
+int main(void)
+{
+    return LIBCOAP_VERSION < 4003005 ||
+           coap_get_tls_library_version()->type != COAP_TLS_LIBRARY_MBEDTLS;
+}
+C
+    ${CC:-cc} -o "$probe" "$probe.c" -lcoap-3 -lmbedtls -lmbedx509 -lmbedcrypto >/dev/null 2>&1 &&
+        "$probe"
+}
+
 main() {
+    mkdir -p "$WORK" "$CACHE"
+    if system_has_it; then
+        say "using the system's libcoap; DEPS_BUILD=1 builds one"
+        return 0
+    fi
     for tool in cmake ninja patch tar bzip2 xz sha256sum; do
         command -v "$tool" >/dev/null || die "$tool is missing"
     done
-    mkdir -p "$WORK" "$CACHE"
     if command -v flock >/dev/null; then # two builds into one prefix: the second waits
         exec 9>"$PREFIX/.lock"
         flock 9

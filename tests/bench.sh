@@ -14,7 +14,7 @@ cd "$root"
 deps=${ELV_DEPS:-$root/.deps}
 
 sh ports/packages.sh test
-sh ports/deps.sh "$deps"
+DEPS_BUILD=1 sh ports/deps.sh "$deps"
 mkdir -p build
 { cmake --preset release -DELV_TESTS=ON -DCMAKE_PREFIX_PATH="$deps" &&
     cmake --build build/release; } >build/release.log 2>&1 || {

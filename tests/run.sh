@@ -77,7 +77,7 @@ stage() { # preset, arguments for ctest...
 
 sh ports/packages.sh test || exit
 say "libcoap and Mbed TLS"
-sh ports/deps.sh "$deps" || exit 1
+DEPS_BUILD=1 sh ports/deps.sh "$deps" || exit 1
 
 targets=$(find tests -maxdepth 1 -name 'fuzz_*.c' ! -name fuzz_replay.c | wc -l)
 fuzz_seconds=$((120 / (targets + 1)))

@@ -5,7 +5,8 @@
  *
  * Under policy bsp, with a deadline so long that nothing can change who contributes, the final
  * model is the same bytes: for any order of arrival, whether server and clients died or not, with
- * their machines or without, or the server was stopped and started again. Each seed is one disturbed run, compared with the undisturbed one. */
+ * their machines or without, or the server was stopped and started again. Each seed is one
+ * disturbed run, compared with the undisturbed one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
