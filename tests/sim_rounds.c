@@ -27,7 +27,7 @@ enum {
     TROUBLE_S = 180,
     DEADLINE_S = 20,
     PATIENCE_DEADLINES = 30,
-    SPINS_MAX = 100
+    SPINS_MAX = 50
 };
 
 struct totals {
@@ -204,7 +204,7 @@ static bool run(uint64_t seed, bool verbose, uint64_t *hash, struct totals *t)
     const char *why = finish(f);
     *hash = elv_sim_hash(f->w);
     const struct elv_sim_stats s = elv_sim_stats(f->w);
-    if (why == NULL && s.spins > SPINS_MAX)
+    if (why == NULL && s.spins_max > SPINS_MAX)
         why = "a node asks to be called again at once, again and again";
     const struct history_sums sums = history_sums(f->history);
     if (why != NULL)

@@ -474,6 +474,27 @@ static void a_server_that_lost_everything_is_found_again_by_a_new_association(vo
     assert_int_equal(elv_coap_client_status(c->coap)->handshakes, 2);
 }
 
+static void what_waits_on_an_association_that_is_replaced_is_given_back(void **state)
+{
+    struct world *w = *state;
+    world_open_server(w, (struct elv_coap_server_cfg){0});
+    struct world_client *c = open_client(w, "dev-1", key_a);
+    world_send(c, 1, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    assert_true(world_answered(w, c, 1, PATIENCE_MS));
+    w->later = true; /* not answered now */
+    world_send(c, 2, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    world_send(c, 3, (struct elv_request){.op = ELV_OP_TICKET}, false);
+    world_pass(w, 20);
+    world_act(c, ELV_DO_RELINK, 0);
+    assert_true(world_unanswered(w, c, 2, PATIENCE_MS));
+    assert_int_equal(elv_coap_client_status(c->coap)->handshakes, 2);
+    assert_int_equal(c->answer[2].err, ELV_ERR_CANCELLED);
+    assert_int_equal(c->answer[3].err, ELV_ERR_CANCELLED);
+    w->later = false;
+    world_send(c, 4, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    assert_true(world_answered(w, c, 2, PATIENCE_MS));
+}
+
 static void a_new_association_opens_beside_the_old_one(void **state)
 {
     struct world *w = *state;
@@ -1087,6 +1108,7 @@ int main(void)
         TEST(an_observer_hears_of_its_own_ticket_only_and_until_it_forgets),
         TEST(a_server_that_lost_everything_is_found_again_by_a_new_association),
         TEST(a_new_association_opens_beside_the_old_one),
+        TEST(what_waits_on_an_association_that_is_replaced_is_given_back),
         TEST(a_change_of_address_costs_no_handshake),
         TEST(only_dtls_records_are_on_the_wire),
         TEST(two_hundred_chunks_in_flight_survive_a_bad_network),

@@ -201,6 +201,32 @@ static void a_commit_under_verification_of_a_revoked_client_does_not_count(void 
     world_free(&w);
 }
 
+static void a_commit_still_under_verification_when_the_round_closes_is_too_late(void **state)
+{
+    (void)state;
+    struct world w;
+    struct elv_ticket t;
+    static float v[1020];
+    struct upload u;
+    start(&w, 2, "1");
+    assert_true(world_contribute(&w, 1));
+    world_ticket(&w, 2, &t);
+    world_update(&w, 2, &t, v);
+    world_encode(&w, &u, 2, &t, v, 5);
+    for (uint32_t i = 0; i < u.n_chunks; i++)
+        world_put(&w, &u, i);
+    w.hold_computes = true;
+    const struct world_reply *r = world_commit(&w, &u);
+    world_advance(&w, 30 * second); /* the deadline, with the quorum */
+    assert_false(r->there);
+    w.hold_computes = false;
+    world_settle(&w);
+    assert_true(world_refused(r, ELV_CODE_CONFLICT, ELV_REASON_ROUND_CLOSED));
+    assert_int_equal(stats(&w)->version, 1);
+    assert_int_equal(stats(&w)->updates_used, 1);
+    world_free(&w);
+}
+
 static struct elv_commit give_up(enum elv_status status, enum elv_reason reason)
 {
     return (struct elv_commit){.status = status, .reason = reason, .nonce = 9};
@@ -530,6 +556,7 @@ int main(void)
         cmocka_unit_test(everybody_leaving_abandons_at_once_and_the_next_waits_for_somebody),
         cmocka_unit_test(revoked_clients_lose_what_they_sent_by_half),
         cmocka_unit_test(a_commit_under_verification_of_a_revoked_client_does_not_count),
+        cmocka_unit_test(a_commit_still_under_verification_when_the_round_closes_is_too_late),
         cmocka_unit_test(declines_and_failures_free_the_barrier),
         cmocka_unit_test(when_everybody_declines_the_round_is_given_up_at_once),
         cmocka_unit_test(an_older_process_on_the_same_identity_is_kept_out),

@@ -370,13 +370,14 @@ static void refuse(struct elv_coap_server *s, coap_pdu_t *pdu, uint8_t code,
     answer_now(s, pdu, &a);
 }
 
-/* Notifications are confirmable now and then only, so that one whose client has gone is found out
- * (RFC 7641, section 4.5) without a heap of repetitions for it. */
+/* Notifications are confirmable, for a client that misses one may be what a round waits for; but at
+ * most one a second, so that one whose client has gone (RFC 7641, section 4.5) leaves no heap of
+ * repetitions behind. */
 static coap_pdu_type_t notification_type(struct elv_coap_seat *seat)
 {
     coap_tick_t now;
     coap_ticks(&now);
-    if (seat->confirmed != 0 && now - seat->confirmed < 10u * COAP_TICKS_PER_SECOND)
+    if (seat->confirmed != 0 && now - seat->confirmed < COAP_TICKS_PER_SECOND)
         return COAP_MESSAGE_NON;
     seat->confirmed = now;
     return COAP_MESSAGE_CON;

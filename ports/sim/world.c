@@ -45,8 +45,11 @@ static void arm(struct elv_sim *w, uint32_t node, bool ticked)
     elv_time_us due = moment(n, n->node.deadline(n->node.self));
     if (due < w->now)
         due = w->now;
-    if (ticked && due == w->now) {
+    n->spins = ticked && due == w->now ? n->spins + 1 : 0;
+    if (n->spins > 0) {
         w->stats.spins++;
+        if (n->spins > w->stats.spins_max)
+            w->stats.spins_max = n->spins;
         due = w->now + 1;
     }
     elv_sim_timers_set(&w->timers, node, due);

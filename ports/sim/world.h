@@ -96,8 +96,9 @@ struct elv_sim_stats {
     uint64_t bytes_up, bytes_down; /* bodies put on links */
     uint64_t repeats, recognised;  /* of reliable requests; by a server that knew them */
     uint64_t no_answers, links, crashes, starts, failed_starts;
-    uint64_t spins;    /* a node's deadline had passed when its TICK returned */
-    uint32_t requests; /* owed a REPLY now */
+    uint64_t spins;     /* a node's deadline had passed when its TICK returned */
+    uint32_t spins_max; /* of one node in a row: one that makes progress needs few */
+    uint32_t requests;  /* owed a REPLY now */
     uint32_t requests_peak;
     uint64_t bodies, bodies_peak; /* bytes of bodies in flight or kept for repeats */
 };

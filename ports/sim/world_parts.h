@@ -81,7 +81,7 @@ struct sim_node {
     struct elv_actions actions;
     uint32_t actions_cap;
     bool client, up, ended, stepping, told_to_stop;
-    uint32_t life, starts, exit_code;
+    uint32_t life, starts, exit_code, spins;
     elv_time_us origin, base, last_now;
     bool doomed; /* dies after so many more actions */
     struct elv_sim_crash doom;
