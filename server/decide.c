@@ -27,17 +27,22 @@ static void put_decision(struct elv_server *s, const struct elv_row *row,
     elv_core_put(s, out, ELV_TABLE_DECISION, row->client, at, len);
 }
 
+static enum elv_note_kind kind_of(const struct elv_server *s, const struct elv_rec_decision *d)
+{
+    const bool survey = elv_core_is_survey(s);
+    if (d->decision == ELV_REFUSED)
+        return ELV_NOTE_UPDATE_REFUSED;
+    if (d->status == ELV_STATUS_DONE)
+        return survey ? ELV_NOTE_EVALUATION_TAKEN : ELV_NOTE_UPDATE_ACCEPTED;
+    if (survey)
+        return ELV_NOTE_EVALUATION_DECLINED;
+    return d->status == ELV_STATUS_DECLINED ? ELV_NOTE_UPDATE_DECLINED : ELV_NOTE_UPDATE_FAILED;
+}
+
 static void note_decision(struct elv_server *s, const struct elv_row *row)
 {
     const struct elv_rec_decision *d = &row->last;
-    enum elv_note_kind kind = ELV_NOTE_UPDATE_ACCEPTED;
-    if (d->decision == ELV_REFUSED)
-        kind = ELV_NOTE_UPDATE_REFUSED;
-    else if (d->status == ELV_STATUS_DECLINED)
-        kind = ELV_NOTE_UPDATE_DECLINED;
-    else if (d->status == ELV_STATUS_FAILED)
-        kind = ELV_NOTE_UPDATE_FAILED;
-    struct elv_note *note = elv_note_add(&s->notes, kind, s->now);
+    struct elv_note *note = elv_note_add(&s->notes, kind_of(s, d), s->now);
     note->client = row->client;
     note->round = d->seq;
     note->version = s->round.version;
@@ -45,9 +50,20 @@ static void note_decision(struct elv_server *s, const struct elv_row *row)
     note->value = d->weight;
 }
 
+/* Of a survey, where nothing is refused. */
+static void count_answer(struct elv_server *s, const struct elv_rec_decision *d)
+{
+    const bool done = d->status == ELV_STATUS_DONE;
+    s->round.n_got += done;
+    s->round.n_declined += !done;
+    s->stats.evaluations += done;
+}
+
 static void count_decision(struct elv_server *s, const struct elv_rec_decision *d)
 {
-    if (d->decision == ELV_REFUSED) {
+    if (elv_core_is_survey(s)) {
+        count_answer(s, d);
+    } else if (d->decision == ELV_REFUSED) {
         s->round.n_refused++;
         s->stats.updates_refused++;
         s->stats.refused[d->reason]++;
@@ -220,6 +236,7 @@ static void undo(struct elv_server *s, struct elv_row *row)
 {
     const struct elv_rec_decision *d = &row->last;
     struct elv_round *r = &s->round;
+    const bool survey = elv_core_is_survey(s);
     if (d->decision == ELV_REFUSED) {
         r->n_refused--;
     } else if (d->status == ELV_STATUS_DONE) {
@@ -227,8 +244,9 @@ static void undo(struct elv_server *s, struct elv_row *row)
         r->weight_sum -= d->weight;
         r->seen -= d->seen;
         r->loss_sum -= d->loss_sum;
-        s->stats.updates_used--;
-        s->must_refold = true;
+        s->stats.updates_used -= !survey;
+        s->stats.evaluations -= survey;
+        s->must_refold = !survey;
     } else {
         r->n_declined--;
     }
@@ -248,7 +266,7 @@ void elv_core_cut_losses(struct elv_server *s)
         if (row->last_failed && row->last.seq == s->round.seq)
             undo(s, row);
     }
-    if (s->round.n_got < s->sync_cfg.quorum)
+    if (s->round.n_got < s->sync_cfg.quorum && !elv_core_is_survey(s))
         elv_core_fail_round(s);
     else if (s->round.state == ELV_ROUND_OPEN)
         elv_core_close_round(s);

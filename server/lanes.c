@@ -144,7 +144,7 @@ void elv_core_schedule(struct elv_server *s, struct elv_actions *out)
         turn_away(s, ELV_REASON_STORAGE, out);
     if (s->eval_due && s->eval_lane.id == 0)
         start_evaluation(s, out);
-    if (s->lane.id == 0)
+    if (s->lane.id == 0 && !elv_core_is_survey(s))
         schedule_work(s, out);
 }
 

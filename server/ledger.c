@@ -43,6 +43,8 @@ size_t elv_rec_head_encode(const struct elv_rec_head *r, uint8_t out[ELV_REC_MAX
     elv_rec_wr_f64(&w, r->best_accuracy);
     elv_wr_u8(&w, r->over);
     elv_wr_u8(&w, r->reached);
+    if (r->surveyed > 0)
+        elv_wr_u32(&w, r->surveyed);
     return elv_rec_end(&w);
 }
 
@@ -58,6 +60,11 @@ enum elv_err elv_rec_head_decode(struct elv_bytes in, struct elv_rec_head *r)
     got.best_accuracy = elv_rec_rd_f64(&rd);
     got.over = elv_rec_rd_bool(&rd);
     got.reached = elv_rec_rd_bool(&rd);
+    if (elv_rec_more(&rd)) {
+        got.surveyed = elv_rd_u32(&rd);
+        if (rd.err == ELV_OK && got.surveyed == 0)
+            rd.err = ELV_ERR_FORMAT;
+    }
     const enum elv_err err = elv_rec_close(&rd);
     if (err == ELV_OK)
         *r = got;
@@ -125,19 +132,26 @@ size_t elv_rec_round_encode(const struct elv_rec_round *r, uint8_t out[ELV_REC_M
     elv_wr_u32(&w, r->n_blocks);
     elv_wr_u32(&w, (uint32_t)r->weight_bits);
     elv_wr_u64(&w, r->deadline_us);
+    if (r->what != ELV_WHAT_TRAIN)
+        elv_wr_u8(&w, (uint8_t)r->what);
     return elv_rec_end(&w);
 }
 
 enum elv_err elv_rec_round_decode(struct elv_bytes in, struct elv_rec_round *r)
 {
     struct elv_rd rd = elv_rec_open(in);
-    struct elv_rec_round got = {0};
+    struct elv_rec_round got = {.what = ELV_WHAT_TRAIN};
     got.version = elv_rd_u32(&rd);
     got.assignment = elv_rd_u32(&rd);
     got.n_asked = elv_rd_u32(&rd);
     got.n_blocks = elv_rd_u32(&rd);
     got.weight_bits = (int32_t)elv_rd_u32(&rd);
     got.deadline_us = elv_rd_u64(&rd);
+    if (elv_rec_more(&rd)) {
+        got.what = ELV_WHAT_EVALUATE;
+        if (elv_rd_u8(&rd) != ELV_WHAT_EVALUATE && rd.err == ELV_OK)
+            rd.err = ELV_ERR_RANGE;
+    }
     if (rd.err == ELV_OK &&
         (got.deadline_us > INT64_MAX / 2 || got.weight_bits < -30 || got.weight_bits > 30))
         rd.err = ELV_ERR_RANGE;

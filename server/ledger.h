@@ -53,6 +53,7 @@ struct elv_rec_head {
     double best_accuracy; /* negative: never evaluated */
     bool over;            /* the job has ended with `version` */
     bool reached;         /* because the target was */
+    uint32_t surveyed;    /* the last version that the clients were asked to evaluate; 0: none */
 };
 
 struct elv_rec_clock { /* how much of its deadline the open round has used */
@@ -68,6 +69,7 @@ struct elv_rec_client {
 };
 
 struct elv_rec_round {
+    enum elv_what what; /* TRAIN or EVALUATE */
     uint32_t version, assignment, n_asked, n_blocks;
     int32_t weight_bits; /* scale of the weights decided so far */
     uint64_t deadline_us;

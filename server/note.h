@@ -29,7 +29,10 @@
     X(STORE_FAILED, "store_failed")           /* value: enum elv_err */                            \
     X(LOG_LOST, "log_lost") /* round: the upload log does not hold what it should */               \
     X(OVER, "over")         /* version, value: 1 when the target was reached */                    \
-    X(STOPPED, "stopped")
+    X(STOPPED, "stopped")                                                                          \
+    X(EVALUATION_OPENED, "evaluation_opened")     /* round, version, value: clients asked */       \
+    X(EVALUATION_TAKEN, "evaluation_taken")       /* client, round, version */                     \
+    X(EVALUATION_DECLINED, "evaluation_declined") /* client, round, reason the client gave */
 
 enum elv_note_kind {
 #define X(name, text) ELV_NOTE_##name,

@@ -161,5 +161,6 @@ void elv_report_json(struct elv_line *out, const struct elv_server_stats *s,
     put_json(out, ",\"worst_round_overrun_ms\":", seconds(s->worst_overrun) * 1e3, 3);
     put_uint(out, ",\"peak_rss_kib\":", facts->peak_rss_kib);
     put_refusals(out, s);
+    put_uint(out, ",\"evaluations\":", s->evaluations);
     elv_line_add(out, "}\n");
 }

@@ -239,6 +239,7 @@ static enum elv_err resume_round(struct elv_server *s, const struct found *f)
     if (r->n_asked == 0 || f->round_rec.version != s->head.version)
         return ELV_ERR_FORMAT;
     r->state = ELV_ROUND_OPEN;
+    r->what = f->round_rec.what;
     r->seq = f->seq;
     r->assignment = f->round_rec.assignment;
     r->version = f->round_rec.version;
@@ -252,7 +253,7 @@ static enum elv_err resume_round(struct elv_server *s, const struct found *f)
     }
     s->elapsed = f->clock.seq == f->seq ? f->clock.elapsed_us : 0;
     s->unpack.log = r->seq;
-    s->must_refold = r->n_got > 0;
+    s->must_refold = r->n_got > 0 && r->what == ELV_WHAT_TRAIN;
     if ((elv_time_us)f->round_rec.deadline_us < s->sync_cfg.deadline_us)
         s->sync_cfg.deadline_us = (elv_time_us)f->round_rec.deadline_us;
     return elv_core_replay_log(s);

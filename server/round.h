@@ -19,6 +19,7 @@ enum elv_round_state {
 
 struct elv_round {
     enum elv_round_state state;
+    enum elv_what what;          /* TRAIN, or EVALUATE: a survey, see survey.c */
     uint32_t seq;                /* of the open or, in NONE, the last one */
     uint32_t assignment;         /* number given out with it */
     uint32_t version;            /* it starts from */

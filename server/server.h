@@ -79,7 +79,8 @@ struct elv_server_stats {
     double best_accuracy;            /* negative: never evaluated */
     int32_t value_bits, weight_bits; /* the scales of the sums */
     uint32_t weight_cap;
-    uint8_t model[32]; /* digest of the version */
+    uint8_t model[32];    /* digest of the version */
+    uint64_t evaluations; /* that clients made because they were asked for nothing else */
 };
 
 struct elv_lane { /* one COMPUTE at a time */

@@ -52,7 +52,7 @@ struct fleet_client {
 #define FLEET_WRONG_MAX 240u
 
 struct fleet_sums {
-    uint64_t abandoned, late, log_losses, declined, failed;
+    uint64_t abandoned, late, log_losses, declined, failed, evaluations;
 };
 
 struct fleet_scorer { /* pretends to evaluate: three slices, then sums that follow the model */
@@ -84,6 +84,7 @@ struct fleet {
     char wrong[FLEET_WRONG_MAX]; /* empty: nothing */
 
     struct fleet_sums sums; /* of the lives before this one */
+    uint64_t seen_notes;    /* of this life */
     bool over;
     elv_time_us over_us, dead_us;
 };

@@ -39,7 +39,7 @@ struct decision {
     bool acknowledged;
 };
 
-struct offer { /* a ticket to train */
+struct offer { /* a ticket with work */
     uint32_t assignment, version;
 };
 
@@ -169,6 +169,17 @@ struct history_sums history_sums(const struct history *h)
             sums.abandoned += d->weight > 0 && !made_a_version(h, d->seq);
         }
     return sums;
+}
+
+uint32_t history_answers(const struct history *h, uint32_t seq)
+{
+    uint32_t n = 0;
+    for (uint32_t number = 1; number <= h->cfg.n_clients; number++)
+        for (uint32_t i = 0; i < h->clients[number].n; i++) {
+            const struct elv_rec_decision *d = &h->clients[number].decisions[i].rec;
+            n += d->seq == seq && d->decision == ELV_ACCEPTED && d->status == ELV_STATUS_DONE;
+        }
+    return n;
 }
 
 static struct client *client_of(struct history *h, uint64_t number)
@@ -348,8 +359,12 @@ static void check_ticket(struct history *h, const struct asked *q, const struct 
     struct elv_ticket t;
     struct client *c = client_of(h, q->peer);
     if (!elv_code_is_success(r->code) || elv_ticket_decode(r->body, &t) != ELV_OK ||
-        t.what != ELV_WHAT_TRAIN)
+        (t.what != ELV_WHAT_TRAIN && t.what != ELV_WHAT_EVALUATE))
         return;
+    if (t.what == ELV_WHAT_EVALUATE &&
+        (t.version != h->n_versions - 1 || t.version != h->cfg.job->rounds))
+        wrong(h, "I7: client %" PRIu32 " is to evaluate version %" PRIu32 ", which is not the last",
+              q->peer, t.version);
     for (uint32_t i = 0; i < c->n_offers; i++)
         if (c->offers[i].assignment == t.assignment) {
             if (c->offers[i].version != t.version)

@@ -26,7 +26,8 @@ static const struct elv_rec_head head = {.version = 7,
 static const struct elv_rec_clock clock_rec = {.seq = 9, .elapsed_us = 1234567};
 static const struct elv_rec_client client = {
     .joined = true, .boot = 77, .memory = 1 << 20, .speed = 900, .samples = 60, .codec = 2};
-static const struct elv_rec_round round_rec = {.version = 7,
+static const struct elv_rec_round round_rec = {.what = ELV_WHAT_TRAIN,
+                                               .version = 7,
                                                .assignment = 11,
                                                .n_asked = 3000,
                                                .n_blocks = 12,
@@ -81,6 +82,20 @@ SHAPE(client, client)
 SHAPE(round, round_rec)
 SHAPE(version, version)
 
+/* What came later lies at the end. */
+static const struct elv_rec_head last_head = {
+    .version = 7, .next_seq = 9, .next_assignment = 12, .best_accuracy = -1.0, .surveyed = 7};
+static const struct elv_rec_round survey = {
+    .what = ELV_WHAT_EVALUATE, .version = 7, .assignment = 11, .n_asked = 3, .n_blocks = 1};
+
+#define ALSO(name, type, var)                                                                      \
+    static size_t encode_##name(uint8_t out[ELV_REC_MAX])                                          \
+    {                                                                                              \
+        return elv_rec_##type##_encode(&(var), out);                                               \
+    }
+ALSO(last_head, head, last_head)
+ALSO(survey, round, survey)
+
 static size_t encode_decision(uint8_t out[ELV_REC_MAX])
 {
     return elv_rec_decision_encode(&decision, &eval, out);
@@ -101,14 +116,17 @@ static const struct {
     enum elv_err (*decode)(struct elv_bytes in, uint8_t out[ELV_REC_MAX], size_t *len);
     size_t len;    /* part of the schema */
     uint32_t hash; /* FNV-1a of the bytes: they may not change either */
+    size_t older;  /* a record of this length is one, too; 0: none */
 } records[] = {
-    {"run", encode_run, decode_run, 66, 0xe712d72b},
-    {"head", encode_head, decode_head, 31, 0xb049037c},
-    {"clock", encode_clock, decode_clock, 13, 0x900b34c2},
-    {"client", encode_client, decode_client, 28, 0x5bdfbb19},
-    {"round", encode_round, decode_round, 29, 0x8ebd9054},
-    {"decision", encode_decision, decode_decision, 101, 0x6df1633b},
-    {"version", encode_version, decode_version, 137, 0x97bab1ef},
+    {"run", encode_run, decode_run, 66, 0xe712d72b, 0},
+    {"head", encode_head, decode_head, 31, 0xb049037c, 0},
+    {"clock", encode_clock, decode_clock, 13, 0x900b34c2, 0},
+    {"client", encode_client, decode_client, 28, 0x5bdfbb19, 0},
+    {"round", encode_round, decode_round, 29, 0x8ebd9054, 0},
+    {"decision", encode_decision, decode_decision, 101, 0x6df1633b, 0},
+    {"version", encode_version, decode_version, 137, 0x97bab1ef, 0},
+    {"last head", encode_last_head, decode_head, 35, 0x775d1690, 31},
+    {"survey", encode_survey, decode_round, 30, 0x68bb68a0, 29},
 };
 enum { N_RECORDS = sizeof records / sizeof records[0] };
 
@@ -157,10 +175,11 @@ static void no_part_of_a_record_and_nothing_longer_is_one(void **state)
         size_t len_again;
         const size_t len = records[i].encode(bytes);
         for (size_t cut = 0; cut < len; cut++)
-            assert_int_not_equal(
-                records[i].decode((struct elv_bytes){bytes, cut}, again, &len_again), ELV_OK);
-        assert_int_equal(records[i].decode((struct elv_bytes){bytes, len + 1}, again, &len_again),
-                         ELV_ERR_FORMAT);
+            if (cut != records[i].older)
+                assert_int_not_equal(
+                    records[i].decode((struct elv_bytes){bytes, cut}, again, &len_again), ELV_OK);
+        assert_int_not_equal(
+            records[i].decode((struct elv_bytes){bytes, len + 1}, again, &len_again), ELV_OK);
         bytes[0] = 2;
         assert_int_equal(records[i].decode((struct elv_bytes){bytes, len}, again, &len_again),
                          ELV_ERR_VERSION);

@@ -68,12 +68,45 @@ static void the_result_is_told_once_after_the_last_line(void **state)
     (void)state;
     start(true, 1, ELV_EVAL_SERVER);
     take(ELV_NOTE_ROUND_CLOSED, 3, 0);
-    take(ELV_NOTE_OVER, 3, 0);
-    assert_false(elv_follow_result(&follow));
     take(ELV_NOTE_EVALUATED, 3, 0.5);
+    assert_false(elv_follow_result(&follow));
+    take(ELV_NOTE_OVER, 3, 0);
     assert_true(elv_follow_result(&follow));
     assert_false(elv_follow_result(&follow));
     assert_true(elv_follow_seconds(&follow) == 2.0);
+}
+
+static void the_last_version_is_always_evaluated_and_its_line_waits(void **state)
+{
+    (void)state;
+    start(false, 2, ELV_EVAL_CLIENTS);
+    job.rounds = 3;
+    assert_int_equal(take(ELV_NOTE_ROUND_CLOSED, 3, 0), 0);
+    assert_int_equal(take(ELV_NOTE_CLIENTS_EVALUATED, 3, 0.75), 1);
+    assert_int_equal(take(ELV_NOTE_OVER, 3, 0), 0);
+    assert_true(elv_follow_result(&follow));
+    assert_true(follow.line.scored && follow.line.score.accuracy == 0.75);
+}
+
+static void when_the_run_is_over_no_line_waits_any_longer(void **state)
+{
+    (void)state;
+    start(false, 1, ELV_EVAL_CLIENTS);
+    assert_int_equal(take(ELV_NOTE_ROUND_CLOSED, 3, 0), 0);
+    assert_int_equal(take(ELV_NOTE_OVER, 3, 0), 1); /* nobody evaluated */
+    assert_false(lines[0].scored);
+    assert_true(elv_follow_result(&follow));
+}
+
+static void a_score_that_comes_after_its_line_is_in_the_result(void **state)
+{
+    (void)state;
+    start(false, 2, ELV_EVAL_CLIENTS);
+    assert_int_equal(take(ELV_NOTE_ROUND_CLOSED, 3, 0), 1); /* not known yet to be the last */
+    assert_int_equal(take(ELV_NOTE_CLIENTS_EVALUATED, 3, 0.75), 0);
+    take(ELV_NOTE_OVER, 3, 0);
+    assert_true(elv_follow_result(&follow));
+    assert_true(follow.line.scored && follow.line.score.accuracy == 0.75);
 }
 
 static void a_line_reads_as_promised(void **state)
@@ -128,6 +161,9 @@ int main(void)
         cmocka_unit_test(rounds_that_are_not_evaluated_are_told_at_once),
         cmocka_unit_test(without_a_test_set_the_clients_scores_count),
         cmocka_unit_test(the_result_is_told_once_after_the_last_line),
+        cmocka_unit_test(the_last_version_is_always_evaluated_and_its_line_waits),
+        cmocka_unit_test(when_the_run_is_over_no_line_waits_any_longer),
+        cmocka_unit_test(a_score_that_comes_after_its_line_is_in_the_result),
         cmocka_unit_test(a_line_reads_as_promised),
         cmocka_unit_test(what_is_unknown_says_so),
         cmocka_unit_test(a_result_reads_as_promised),
