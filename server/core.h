@@ -92,7 +92,7 @@ enum elv_reason elv_core_assignment(const struct elv_server *s, const struct elv
 /* decide.c */
 struct elv_sync_round elv_core_view(const struct elv_server *s);
 void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_decision *d,
-                     const struct elv_eval_sums *eval, struct elv_actions *out);
+                     const struct elv_sums *sums, struct elv_actions *out);
 /* Answers them once the decision just made is durable. */
 void elv_core_await(struct elv_server *s, uint32_t row, const uint32_t *requests, uint32_t n);
 void elv_core_verified(struct elv_server *s, struct elv_actions *out);

@@ -19,10 +19,10 @@ struct elv_sync_round elv_core_view(const struct elv_server *s)
 }
 
 static void put_decision(struct elv_server *s, const struct elv_row *row,
-                         const struct elv_eval_sums *eval, struct elv_actions *out)
+                         const struct elv_sums *sums, struct elv_actions *out)
 {
     uint8_t *at = elv_core_text(s, ELV_REC_MAX);
-    const size_t len = elv_rec_decision_encode(&row->last, eval, at);
+    const size_t len = elv_rec_decision_encode(&row->last, sums, at);
     elv_core_text_used(s, len);
     elv_core_put(s, out, ELV_TABLE_DECISION, row->client, at, len);
 }
@@ -81,7 +81,7 @@ static void count_decision(struct elv_server *s, const struct elv_rec_decision *
 }
 
 void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_decision *d,
-                     const struct elv_eval_sums *eval, struct elv_actions *out)
+                     const struct elv_sums *sums, struct elv_actions *out)
 {
     struct elv_row *r = &s->roster.rows[row];
     if (r->last_durable)
@@ -96,10 +96,10 @@ void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_de
     }
     count_decision(s, d);
     if (d->decision == ELV_ACCEPTED)
-        elv_eval_add(&s->round.eval, eval);
+        elv_sums_add(&s->round.sums, sums);
     note_decision(s, r);
     elv_core_mark(s, row);
-    put_decision(s, r, eval, out);
+    put_decision(s, r, sums, out);
 }
 
 void elv_core_await(struct elv_server *s, uint32_t row, const uint32_t *requests, uint32_t n)
@@ -204,7 +204,8 @@ static void judge(struct elv_server *s, const struct elv_verify_item *item, stru
             d.reason = ELV_REASON_POLICY;
     }
     d.decision = d.reason == ELV_REASON_NONE ? ELV_ACCEPTED : ELV_REFUSED;
-    elv_core_decide(s, up->row, &d, &up->commit.eval, out);
+    const struct elv_sums sums = {.eval = up->commit.eval, .user = up->user};
+    elv_core_decide(s, up->row, &d, &sums, out);
     elv_core_await(s, up->row, up->askers, up->n_askers);
     if (d.decision == ELV_REFUSED) {
         elv_upload_free(&s->uploads, up);
@@ -273,10 +274,11 @@ void elv_core_cut_losses(struct elv_server *s)
 }
 
 /* What could not be stored is in force all the same, but acknowledged to nobody: it is stored again
- * until it is durable, and no version closes before. */
+ * until it is durable, and no version closes before. The client's sums are in the round's already
+ * and not kept: a restart from then on counts this client without them. */
 void elv_core_save_again(struct elv_server *s, struct elv_actions *out)
 {
-    static const struct elv_eval_sums none;
+    static const struct elv_sums none;
     uint32_t saved = 0;
     if (s->n_unsaved == 0 || s->now < s->retry_at)
         return;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The records that carry sums: decisions and versions. */
+#include <string.h>
+
 #include "server/ledger.h"
 #include "server/record.h"
 
@@ -34,7 +36,40 @@ static void rd_eval(struct elv_rd *r, struct elv_eval_sums *e)
     }
 }
 
-size_t elv_rec_decision_encode(const struct elv_rec_decision *r, const struct elv_eval_sums *eval,
+static void wr_user(struct elv_wr *w, const struct elv_user_totals *u)
+{
+    if (u->n == 0)
+        return;
+    elv_wr_u8(w, (uint8_t)u->n);
+    for (uint32_t i = 0; i < u->n; i++) {
+        const size_t len = strlen(u->at[i].name);
+        elv_wr_u8(w, (uint8_t)len);
+        elv_rec_wr_raw(w, (const uint8_t *)u->at[i].name, len);
+        elv_rec_wr_f64(w, u->at[i].value);
+    }
+}
+
+static void rd_user(struct elv_rd *r, struct elv_user_totals *u)
+{
+    if (!elv_rec_more(r))
+        return;
+    const uint8_t n = elv_rd_u8(r);
+    if (n == 0 || n > ELV_USER_SUMS_MAX)
+        r->err = ELV_ERR_RANGE;
+    for (uint32_t i = 0; r->err == ELV_OK && i < n; i++) {
+        const struct elv_bytes name = elv_rd_bytes(r, elv_rd_u8(r));
+        const double value = elv_rec_rd_f64(r);
+        const struct elv_text text = {.at = (const char *)name.at, .len = name.len};
+        if (r->err != ELV_OK)
+            return;
+        if (elv_name_ok(text, ELV_USER_SUM_NAME_MAX))
+            elv_user_add(u, text.at, text.len, value);
+        if (u->n != i + 1) /* no name, or one that was there before */
+            r->err = ELV_ERR_FORMAT;
+    }
+}
+
+size_t elv_rec_decision_encode(const struct elv_rec_decision *r, const struct elv_sums *sums,
                                uint8_t out[ELV_REC_MAX])
 {
     struct elv_wr w = elv_rec_start(out);
@@ -52,16 +87,17 @@ size_t elv_rec_decision_encode(const struct elv_rec_decision *r, const struct el
     elv_wr_u32(&w, r->seen);
     elv_wr_u32(&w, r->steps);
     elv_rec_wr_f64(&w, r->loss_sum);
-    wr_eval(&w, eval);
+    wr_eval(&w, &sums->eval);
+    wr_user(&w, &sums->user);
     return elv_rec_end(&w);
 }
 
 enum elv_err elv_rec_decision_decode(struct elv_bytes in, struct elv_rec_decision *r,
-                                     struct elv_eval_sums *eval)
+                                     struct elv_sums *sums)
 {
     struct elv_rd rd = elv_rec_open(in);
     struct elv_rec_decision got = {0};
-    struct elv_eval_sums sums = {0};
+    struct elv_sums found = {0};
     got.assignment = elv_rd_u32(&rd);
     got.seq = elv_rd_u32(&rd);
     const uint8_t status = elv_rd_u8(&rd);
@@ -76,7 +112,8 @@ enum elv_err elv_rec_decision_decode(struct elv_bytes in, struct elv_rec_decisio
     got.seen = elv_rd_u32(&rd);
     got.steps = elv_rd_u32(&rd);
     got.loss_sum = elv_rec_rd_f64(&rd);
-    rd_eval(&rd, &sums);
+    rd_eval(&rd, &found.eval);
+    rd_user(&rd, &found.user);
     const bool known = status >= ELV_STATUS_DONE && status <= ELV_STATUS_DECLINED &&
                        (decision == ELV_ACCEPTED || decision == ELV_REFUSED);
     if (rd.err == ELV_OK && !known)
@@ -87,7 +124,7 @@ enum elv_err elv_rec_decision_decode(struct elv_bytes in, struct elv_rec_decisio
     got.status = (enum elv_status)status;
     got.decision = (enum elv_decision)decision;
     *r = got;
-    *eval = sums;
+    *sums = found;
     return ELV_OK;
 }
 

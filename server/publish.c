@@ -106,7 +106,7 @@ void elv_core_adopt_version(struct elv_server *s, struct elv_actions *out)
     s->cast.rec.weight_sum = s->closed.weight_sum;
     s->head.version = s->cast.version;
     s->head.n_abandoned = 0;
-    s->head.reached = s->head.reached || elv_core_target_is_met(s, &s->closed.eval);
+    s->head.reached = s->head.reached || elv_core_target_is_met(s, &s->closed.sums.eval);
     s->learning_rate *= (double)s->job->learning_rate_decay;
     elv_core_store_version(s, out);
 }
@@ -150,12 +150,14 @@ void elv_core_set_rate(struct elv_server *s)
 
 void elv_core_note_clients_score(struct elv_server *s)
 {
-    if (s->closed.eval.n == 0)
+    const struct elv_sums *sums = &s->closed.sums;
+    if (sums->eval.n == 0)
         return;
     struct elv_note *note = elv_note_add(&s->notes, ELV_NOTE_CLIENTS_EVALUATED, s->now);
     note->round = s->closed.seq;
     note->version = s->closed.version;
-    elv_score_of(&s->closed.eval, &note->score);
+    elv_score_of(&sums->eval, &note->score);
+    note->report.user = sums->user;
 }
 
 void elv_core_version_stored(struct elv_server *s, bool ok)

@@ -273,7 +273,9 @@ static void decide_now(struct elv_server *s, const struct elv_event *ev, uint32_
     };
     if (up)
         elv_core_drop_upload(s, up, reason, out);
-    elv_core_decide(s, row, &d, &commit->eval, out);
+    struct elv_sums sums = {.eval = commit->eval};
+    elv_user_of(commit, &sums.user);
+    elv_core_decide(s, row, &d, &sums, out);
     elv_core_await(s, row, &ev->id, 1);
 }
 
@@ -318,6 +320,7 @@ static void take_commit(struct elv_server *s, const struct elv_event *ev, uint32
         return;
     }
     up->commit = *commit;
+    elv_user_of(commit, &up->user);
     up->commit.n_user = 0; /* its names lie in the datagram */
     up->state = ELV_UPLOAD_WAITING;
     up->touched = s->now;

@@ -88,14 +88,14 @@ static enum elv_err take_assign(void *ctx, uint64_t number, struct elv_bytes val
 }
 
 static void tally(struct elv_server *s, const struct elv_rec_decision *d,
-                  const struct elv_eval_sums *eval)
+                  const struct elv_sums *sums)
 {
     struct elv_round *r = &s->round;
     if (d->decision == ELV_REFUSED) {
         r->n_refused++;
         return;
     }
-    elv_eval_add(&r->eval, eval);
+    elv_sums_add(&r->sums, sums);
     if (d->status != ELV_STATUS_DONE) {
         r->n_declined++;
         return;
@@ -110,15 +110,15 @@ static enum elv_err take_decision(void *ctx, uint64_t number, struct elv_bytes v
 {
     struct found *f = ctx;
     struct elv_rec_decision d;
-    struct elv_eval_sums eval;
-    const enum elv_err err = elv_rec_decision_decode(value, &d, &eval);
+    struct elv_sums sums;
+    const enum elv_err err = elv_rec_decision_decode(value, &d, &sums);
     const uint32_t i = err == ELV_OK ? row_of(f->s, number) : ELV_ROW_NONE;
     if (i == ELV_ROW_NONE)
         return err == ELV_OK ? ELV_ERR_FULL : err;
     f->s->roster.rows[i].last = d;
     f->s->roster.rows[i].last_durable = true;
     if (f->round && d.seq == f->seq)
-        tally(f->s, &d, &eval);
+        tally(f->s, &d, &sums);
     return ELV_OK;
 }
 

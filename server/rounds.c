@@ -307,6 +307,7 @@ struct elv_note *elv_core_report(struct elv_server *s, uint32_t version, enum el
         .took = s->now - c->opened,
         .overrun = s->now > c->deadline ? s->now - c->deadline : 0,
         .loss = c->loss,
+        .user = c->sums.user,
     };
     if (note->report.overrun > s->stats.worst_overrun)
         s->stats.worst_overrun = note->report.overrun;
@@ -332,7 +333,7 @@ void elv_core_end_round(struct elv_server *s)
         .opened = r->opened,
         .deadline = r->deadline,
         .loss = r->seen > 0 ? r->loss_sum / (double)r->seen : (double)NAN,
-        .eval = r->eval,
+        .sums = r->sums,
     };
     for (uint32_t i = 0; i < r->n_asked; i++) {
         struct elv_row *row = &s->roster.rows[r->asked[i].row];

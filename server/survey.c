@@ -42,7 +42,7 @@ bool elv_core_survey_is_done(const struct elv_server *s)
 void elv_core_settle_survey(struct elv_server *s)
 {
     s->head.surveyed = s->round.version;
-    s->head.reached = s->head.reached || elv_core_target_is_met(s, &s->round.eval);
+    s->head.reached = s->head.reached || elv_core_target_is_met(s, &s->round.sums.eval);
 }
 
 void elv_core_survey_stored(struct elv_server *s)

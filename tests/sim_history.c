@@ -262,11 +262,11 @@ struct disk_decision {
 static enum elv_err pick_decision(void *ctx, uint64_t number, struct elv_bytes value)
 {
     struct disk_decision *d = ctx;
-    struct elv_eval_sums eval;
+    struct elv_sums sums;
     if (number != d->client)
         return ELV_OK;
     d->found = true;
-    return elv_rec_decision_decode(value, &d->rec, &eval);
+    return elv_rec_decision_decode(value, &d->rec, &sums);
 }
 
 static bool on_disk(struct history *h, uint32_t client, struct elv_rec_decision *rec)
@@ -431,9 +431,9 @@ static void check_update(struct history *h, uint64_t number, const struct elv_re
 static void note_decision(struct history *h, const struct elv_store_op *s)
 {
     struct elv_rec_decision rec;
-    struct elv_eval_sums eval;
+    struct elv_sums sums;
     struct client *c = client_of(h, s->number);
-    if (elv_rec_decision_decode(s->bytes, &rec, &eval) != ELV_OK) {
+    if (elv_rec_decision_decode(s->bytes, &rec, &sums) != ELV_OK) {
         wrong(h, "a decision that cannot be read");
         return;
     }

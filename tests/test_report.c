@@ -154,6 +154,25 @@ static void a_result_reads_as_promised(void **state)
                                  "model=m.safetensors digest=ab00"));
 }
 
+static void the_statistics_hold_the_sums_the_clients_named(void **state)
+{
+    (void)state;
+    char text[8192];
+    struct elv_line out = elv_line_of(text, sizeof text);
+    const struct elv_server_stats stats = {.evaluations = 7};
+    const struct elv_run_facts facts = {.model = "m.safetensors"};
+    const struct elv_round_line last = {
+        .report = {.user = {.at = {{"tokens", 1e12}, {"loss.aux", -0.125}, {"big", INFINITY}},
+                            .n = 3,
+                            .n_left_out = 2}}};
+    elv_report_json(&out, &stats, &last, &facts);
+    assert_non_null(strstr(text, ",\"evaluations\":7,\"user\":{\"tokens\":1e12,\"loss.aux\":-0.125,"
+                                 "\"big\":null},\"user_left_out\":2}\n"));
+    out = elv_line_of(text, sizeof text);
+    elv_report_json(&out, &stats, &(struct elv_round_line){0}, &facts);
+    assert_non_null(strstr(text, ",\"user\":{},\"user_left_out\":0}\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +186,7 @@ int main(void)
         cmocka_unit_test(a_line_reads_as_promised),
         cmocka_unit_test(what_is_unknown_says_so),
         cmocka_unit_test(a_result_reads_as_promised),
+        cmocka_unit_test(the_statistics_hold_the_sums_the_clients_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
