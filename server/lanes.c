@@ -81,6 +81,7 @@ static void start_make(struct elv_server *s, struct elv_actions *out)
         .job = s->job,
         .rule = s->policies.rule,
         .kernels = s->cfg.kernels,
+        .squeeze = s->job->deflate ? s->cfg.squeeze : NULL,
         .cast = &s->cast,
         .version = s->head.version + 1,
         .gain = elv_mean_gain(&s->scales, s->round.weight_sum),

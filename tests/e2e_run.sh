@@ -37,9 +37,9 @@ for n in 1 2 3 4; do
 done
 stop_server
 
-say "the clients evaluate, the last version, too"
+say "the clients evaluate, the last version, too; and all that can be deflated is"
 fresh
-start_server --set eval.on=clients --set data.holdout=0.2 --set job.target_accuracy=0.6 --set job.rounds=4
+start_server --set transfer.deflate=on --set eval.on=clients --set data.holdout=0.2 --set job.target_accuracy=0.6 --set job.rounds=4
 start_clients
 await_result 60
 [ "$(count_of "$dir/server.log" 'event=evaluation_taken ')" = 4 ] || fail "not four evaluated the last version"

@@ -135,6 +135,7 @@ static enum elv_err start_client(void *self, uint32_t node, elv_time_us now, str
         .jitter_seed = elv_rng_u64(&r),
         .observe = f->cfg.observe && c->number % 2 == 0,
         .leave_on_stop = true,
+        .squeeze = &f->squeeze,
     };
     struct elv_manifest m;
     elv_job_manifest(&f->job, f->server_cfg.run, &m);
@@ -394,6 +395,7 @@ static void add_server(struct fleet *f)
         .limits = f->cfg.limits,
         .disk = elv_sim_disk_view(f->disk),
         .scorer = f->cfg.scores ? &f->scorer : NULL,
+        .squeeze = &f->squeeze,
     };
     f->server_cfg.limits.clients_max = f->cfg.n_clients;
     f->scorer = (struct elv_scorer){
@@ -439,6 +441,9 @@ struct fleet *fleet_new(const struct fleet_cfg *cfg)
         abort();
     f->cfg = *cfg;
     f->dead_us = ELV_NEVER;
+    if (elv_zlib_open(&f->zlib) != ELV_OK)
+        abort();
+    f->squeeze = elv_zlib_squeeze(f->zlib);
     make_job(f);
     const struct elv_sim_watch watch = {
         .self = f, .stepped = stepped, .line_self = cfg->line_ctx, .line = cfg->line};
@@ -449,6 +454,7 @@ struct fleet *fleet_new(const struct fleet_cfg *cfg)
     struct history_cfg books = {.job = &f->job,
                                 .disk = elv_sim_disk_view(f->disk),
                                 .n_clients = cfg->n_clients,
+                                .squeeze = &f->squeeze,
                                 .loss = cfg->scores ? loss_of : NULL};
     char why[ELV_JOB_ERROR_MAX] = "";
     const enum elv_err err = elv_scales_of(&f->job, cfg->n_clients, &books.scales, why);
@@ -462,6 +468,7 @@ void fleet_free(struct fleet *f)
     elv_sim_free(f->w);
     elv_sim_disk_free(f->disk);
     history_free(f->history);
+    elv_zlib_close(f->zlib);
     free(f);
 }
 

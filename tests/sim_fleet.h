@@ -7,6 +7,7 @@
 #include "client/builtin.h"
 #include "client/client.h"
 #include "ports/sim/world.h"
+#include "ports/zlib/squeeze.h"
 #include "server/server.h"
 #include "tests/sim_history.h"
 #include "tests/sim_vandal.h"
@@ -78,6 +79,8 @@ struct fleet {
     struct elv_server *server; /* NULL while it is down */
     struct elv_server_cfg server_cfg;
     void *mem;
+    struct elv_zlib *zlib; /* nothing runs at the same time here, so one does for all */
+    struct elv_squeeze squeeze;
     struct elv_sim_disk *disk;
     struct history *history;
     struct fleet_client clients[FLEET_CLIENTS_MAX];

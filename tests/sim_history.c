@@ -219,15 +219,30 @@ static struct attempt *new_attempt(struct history *h, struct client *c, uint32_t
     return a;
 }
 
+static bool inflate(const struct history *h, struct elv_chunk *c,
+                    uint8_t out[ELV_CHUNK_PAYLOAD_MAX])
+{
+    const struct elv_squeeze *s = h->cfg.squeeze;
+    size_t len = 0;
+    if (!(c->flags & ELV_CHUNK_DEFLATED))
+        return true;
+    if (s->inflate(s->self, out, ELV_CHUNK_PAYLOAD_MAX, c->payload, &len) != ELV_OK)
+        return false;
+    c->payload = (struct elv_bytes){out, len};
+    return true;
+}
+
 static bool note_chunk(struct history *h, struct client *c, const struct elv_request *r)
 {
+    uint8_t inflated[ELV_CHUNK_PAYLOAD_MAX];
     struct elv_chunk chunk;
     float values[ELV_CHUNK_PAYLOAD_MAX];
     if (elv_chunk_decode(r->body, &chunk) != ELV_OK || chunk.first >= h->n_params ||
         chunk.count > h->n_params - chunk.first || chunk.count > ELV_CHUNK_PAYLOAD_MAX)
         return false;
     const struct elv_codec *codec = elv_codec_by_id(chunk.codec);
-    if (codec == NULL || codec->decode(chunk.payload, chunk.count, values) != ELV_OK)
+    if (!inflate(h, &chunk, inflated) || codec == NULL ||
+        codec->decode(chunk.payload, chunk.count, values) != ELV_OK)
         return false;
     const uint64_t nonce = nonce_of(chunk.tag);
     struct attempt *a = attempt_of(c, r->assignment, nonce);

@@ -27,6 +27,7 @@ struct history_cfg {
     struct elv_scales scales;
     struct elv_disk disk;                       /* the server's, read only */
     uint32_t n_clients;                         /* client numbers are 1 .. n_clients */
+    const struct elv_squeeze *squeeze;          /* borrowed; to read deflated chunks */
     double (*loss)(const float *w, uint32_t n); /* that the server's scorer finds; NULL: none */
 };
 

@@ -59,6 +59,7 @@ static const struct fleet_key *keys_of(uint64_t seed)
         {{"sync", "policy", "bsp"},
          {"transfer", "up", "q8"},
          {"transfer", "down", "q8"},
+         {"transfer", "deflate", "on"},
          {"job", "rounds", "25"},
          {"sync", "deadline", "20s"},
          {"sync", "quorum", "4"},
