@@ -87,14 +87,22 @@ enum elv_err elv_policies_of(const struct elv_job *job, struct elv_policies *p,
         .select = elv_select_by_name(job->select),
         .sizing = elv_sizing_by_name(job->sizing),
     };
-    *line = 0;
-    if (p->sync == NULL)
+    if (p->sync == NULL) {
+        *line = elv_job_line(job, "sync.policy");
         return none_such(why, job->sync, sync_name, N_OF(syncs));
-    if (p->rule == NULL)
+    }
+    if (p->rule == NULL) {
+        *line = elv_job_line(job, "aggregate.rule");
         return none_such(why, job->rule, rule_name, N_OF(rules));
-    if (p->select == NULL)
+    }
+    if (p->select == NULL) {
+        *line = elv_job_line(job, "select.policy");
         return none_such(why, job->select, select_name, N_OF(selects));
-    if (p->sizing == NULL)
+    }
+    if (p->sizing == NULL) {
+        *line = elv_job_line(job, "size.policy");
         return none_such(why, job->sizing, sizing_name, N_OF(sizings));
+    }
+    *line = 0;
     return check_all(job, p, why, line);
 }

@@ -114,8 +114,9 @@ static void a_job_that_names_no_policy_of_ours_is_told_which_there_are(void **st
     char why[ELV_JOB_ERROR_MAX];
     uint32_t line;
     elv_job_init(&job);
-    strcpy(job.sync, "asap");
+    assert_int_equal(elv_job_set(&job, "sync", "policy", "asap", 7, why), ELV_OK);
     assert_int_equal(elv_policies_of(&job, &p, why, &line), ELV_ERR_MISSING);
+    assert_int_equal(line, 7);
     assert_non_null(strstr(why, "asap"));
     assert_non_null(strstr(why, "bsp, backup"));
     strcpy(job.sync, "bsp");

@@ -27,7 +27,7 @@ struct asked {
     uint32_t id;
     enum elv_op op;
     bool lost;  /* NO_ANSWER is to be reported */
-    bool moved; /* because a new association took the place of the one it was asked on */
+    bool moved; /* because a new association takes the place of the one it was asked on */
     bool observe;
     bool observed; /* `seen` is meaningful */
     uint32_t seen; /* sequence number of the newest notification */
@@ -205,6 +205,7 @@ static void send_request(struct elv_coap_client *c, const struct elv_action *act
 {
     const struct line *line = c->current.session != NULL ? &c->current : &c->next;
     const bool usable = line->session != NULL && !line->failed;
+    const bool moved = !usable && c->relink; /* one is about to be opened: ask again then */
     if (!usable)
         want_line(c);
     if (!action->reliable && !(usable && line->up))
@@ -218,6 +219,7 @@ static void send_request(struct elv_coap_client *c, const struct elv_action *act
         c->fetch.restarts = 0;
         c->fetch.len = 0;
     }
+    a->moved = moved;
     if (!usable || !send_on(c, line->session, a, &action->request, action->reliable, 0))
         lose(c, a);
 }

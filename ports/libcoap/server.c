@@ -807,9 +807,11 @@ static enum elv_err listen_on(struct elv_coap_server *s, const char *text,
     coap_endpoint_t *endpoint =
         coap_new_endpoint(s->context, &address, place.secure ? COAP_PROTO_DTLS : COAP_PROTO_UDP);
     if (endpoint == NULL) {
-        snprintf(problem->text, sizeof problem->text, "cannot listen on '%s'", text);
+        snprintf(problem->text, sizeof problem->text,
+                 "cannot listen on '%s': not this machine's address, or in use", text);
         return ELV_ERR_IO;
     }
+    elv_coap_own(fd);
     coap_endpoint_set_default_mtu(endpoint, ELV_COAP_MTU);
     struct elv_coap_server_info *info = &s->info;
     const uint32_t got = elv_coap_grow(fd, s->cfg.receive_buffer, &info->port[info->n_listen]);
