@@ -92,7 +92,7 @@ struct elv_store_op {
 };
 
 /* COMPUTE: work for `run`. `kind` and `input` name it for ports that gather work of many nodes (see
- * client/client.h and server/server.h); others just call `run`. */
+ * client/work.h and server/server.h); others just call `run`. */
 struct elv_compute {
     uint32_t kind;
     const void *input; /* untouched by the node until the work ended */
