@@ -6,3 +6,4 @@ add_test(NAME attack_server COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/attack_server
     ${PROJECT_BINARY_DIR} ${ELV_SANITIZE})
 set_tests_properties(attack_server PROPERTIES TIMEOUT 180)
 elv_test(test_coap_message elv_coap libcoap::coap-3)
+elv_test(test_client_hostile elv_client client_world.c)

@@ -48,3 +48,20 @@ for group in ${ELV_ATTACKS:-paths methods blocks joins twins malformed assignmen
     deflate commits leave observers flood handshakes garbage}; do
     attack "$group"
 done
+
+# What was refused was counted by its reason, and the honest were refused nothing.
+stop_server
+for reason in malformed wrong_shape codec digest not_finite out_of_range over_norm quota superseded \
+    unknown_assignment not_joined no_codec wire_version manifest_old model_too_big; do
+    [ -n "${ELV_ATTACKS:-}" ] || [ -n "$(stat_of "$reason")" ] || fail "no refusal counted as $reason"
+done
+for counter in malformed capped twins leaves chunks_repeated updates_refused updates_declined \
+    updates_failed; do
+    [ -n "${ELV_ATTACKS:-}" ] || [ "$(stat_of "$counter")" -gt 0 ] || fail "$counter stayed at 0"
+done
+[ "$(stat_of updates_used)" -ge $((2 * $(stat_of rounds_closed))) ] || fail "an honest update is missing"
+[ "$(stat_of rounds_abandoned)" = 0 ] || fail "a round was abandoned"
+for n in 1 2; do
+    ! seen "$dir/client-$n.log" 'event=refused' || fail "client $n was refused something"
+done
+say "passed"

@@ -227,6 +227,7 @@ static void splice(struct hostile *h)
     make_body(h, &a);
     make_body(h, &b);
     check(h, "one attempt", put_body(h, &a));
+    check(h, "one attempt again", put_body(h, &a));
     put_chunk(h, (struct elv_bytes){b.bytes[1], b.len[1]}, 1, &got);
     expect(h, "a chunk of the next attempt", &got, ELV_CODE_CHANGED, ELV_REASON_NONE);
     put_chunk(h, (struct elv_bytes){a.bytes[0], a.len[0]}, 0, &got);
