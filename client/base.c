@@ -7,7 +7,7 @@
 
 /* A step's chunk waits in a slot of its own until all are there: its length, then its bytes. */
 enum { SLOT_HEAD = 2, SLOT_LEN = SLOT_HEAD + ELV_CHUNK_MAX };
-enum { SLICE = 4096, CHUNKS_PER_SLICE = 4, DIGEST_FLOATS = 256 };
+enum { SLICE = 4096, CHUNKS_PER_SLICE = 4 };
 
 static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
@@ -309,23 +309,12 @@ static enum elv_err take_over(struct elv_base *b)
     return ELV_ERR_BUSY;
 }
 
-static void digest_some(struct elv_base *b, const float *v, uint32_t n)
-{
-    uint8_t bytes[DIGEST_FLOATS * sizeof(float)];
-    struct elv_wr w = elv_wr_of(bytes, sizeof bytes);
-    for (uint32_t i = 0; i < n; i++)
-        elv_wr_f32(&w, v[i]);
-    elv_sha256_update(&b->sha, bytes, w.need);
-}
-
 static enum elv_err digest(struct elv_base *b)
 {
-    for (uint32_t i = 0; i < SLICE / DIGEST_FLOATS && b->done < b->cfg.model->n_shared; i++) {
-        uint32_t at = 0;
-        const uint32_t n = smaller(elv_model_run(b->cfg.model, b->done, &at), DIGEST_FLOATS);
-        digest_some(b, b->cfg.base + at, n);
-        b->done += n;
-    }
+    uint32_t at = 0;
+    const uint32_t n = smaller(elv_model_run(b->cfg.model, b->done, &at), SLICE);
+    elv_sha256_update_f32(&b->sha, b->cfg.base + at, n);
+    b->done += n;
     if (b->done < b->cfg.model->n_shared)
         return ELV_ERR_BUSY;
     elv_sha256_final(&b->sha, b->digest);

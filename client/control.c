@@ -36,6 +36,13 @@ void elv_control_succeeded(struct elv_control *c)
     c->retry_us = 0;
 }
 
+void elv_control_moved(struct elv_control *c, elv_time_us now)
+{
+    c->op = ELV_OP_NONE;
+    c->id = 0;
+    c->retry_us = now;
+}
+
 void elv_control_failed(struct elv_control *c, elv_time_us now, elv_time_us wait,
                         struct elv_rng *rng)
 {

@@ -33,6 +33,8 @@ void elv_control_succeeded(struct elv_control *c);
 /* No answer, or one that asks for patience: `wait` at least, 0 for the usual back-off. */
 void elv_control_failed(struct elv_control *c, elv_time_us now, elv_time_us wait,
                         struct elv_rng *rng);
+/* No answer, because another association took the place of the one it was asked on. */
+void elv_control_moved(struct elv_control *c, elv_time_us now);
 /* Ids of no interest from now on; 0 is none. */
 void elv_control_forget(struct elv_control *c, uint32_t id);
 

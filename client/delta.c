@@ -64,14 +64,18 @@ static void subtract(struct elv_delta *d)
     uint32_t at = 0;
     const uint32_t run = elv_model_run(d->cfg.model, d->done, &at);
     const uint32_t n = smaller(run, SLICE);
-    float *out = d->cfg.trained + d->done;
+    const float *trained = d->cfg.trained + at, *base = d->cfg.base + at;
+    float *out = d->cfg.trained + d->done, largest = d->largest;
+    double norm2 = d->norm2;
     for (uint32_t i = 0; i < n; i++) {
-        const float v = d->cfg.trained[at + i] - d->cfg.base[at + i];
+        const float v = trained[i] - base[i];
         const float size = v < 0.0f ? -v : v;
         out[i] = v;
-        d->norm2 += (double)v * (double)v;
-        d->largest = size > d->largest ? size : d->largest;
+        norm2 += (double)v * (double)v;
+        largest = size > largest ? size : largest;
     }
+    d->norm2 = norm2;
+    d->largest = largest;
     d->done += n;
     if (d->done == d->cfg.model->n_shared)
         next_pass(d);

@@ -9,7 +9,7 @@
 enum {
     MS = 1000,
     POLL_MIN_US = 10 * MS,           /* whatever the server says */
-    OBSERVE_REFRESH_US = 60000 * MS, /* an observation may be lost without a sign */
+    OBSERVE_REFRESH_US = 10000 * MS, /* an observation may be lost without a sign */
     STOP_GRACE_US = 5000 * MS,       /* how long stopping may wait for the server */
     TELL_MAX = 5,                    /* tries to say that the model does not fit */
     AUTH_MAX = 3,                    /* links refused in a row before the identity is given up */
@@ -460,8 +460,14 @@ void elv_session_unanswered(struct elv_client *c, uint32_t id, enum elv_err err)
         c->control.observation = 0;
         elv_session_poll(c, false);
     }
+    if (err == ELV_ERR_CANCELLED && elv_transfer_knows(&c->transfer, id))
+        elv_transfer_pause(&c->transfer, c->now); /* what was in flight goes over the new link */
     if (id == 0 || id != c->control.id)
-        return; /* chunks have timers of their own */
+        return;                     /* else chunks have timers of their own */
+    if (err == ELV_ERR_CANCELLED) { /* nobody failed */
+        elv_control_moved(&c->control, c->now);
+        return;
+    }
     elv_control_failed(&c->control, c->now, 0, &c->rng);
     c->renew = true;
     if (stranger(c, err))

@@ -119,10 +119,23 @@ bool elv_bitmap_clear(struct elv_bitmap *b, uint32_t i)
     return true;
 }
 
+/* Bits i to i+63; those past the end are 0. */
+static uint64_t bits_from(const struct elv_bitmap *b, uint32_t i)
+{
+    if (i >= b->n)
+        return 0;
+    uint64_t bits = b->words[i / 64] >> (i % 64);
+    if (i % 64 != 0 && i / 64 + 1 < ELV_BITMAP_WORDS(b->n))
+        bits |= b->words[i / 64 + 1] << (64 - i % 64);
+    return b->n - i < 64 ? bits & (((uint64_t)1 << (b->n - i)) - 1) : bits;
+}
+
 void elv_missing_of(const struct elv_bitmap *b, struct elv_missing *m)
 {
     *m = (struct elv_missing){.first = b->first_clear};
-    for (uint32_t i = 0; i < ELV_MISSING_BITS && i < b->n - b->first_clear; i++)
-        if (elv_bitmap_get(b, b->first_clear + i))
-            m->have[i / 8] |= (uint8_t)(1u << (i % 8));
+    for (uint32_t i = 0; i < ELV_MISSING_BITS && i < b->n - b->first_clear; i += 64) {
+        const uint64_t bits = bits_from(b, b->first_clear + i);
+        for (unsigned k = 0; k < 8; k++)
+            m->have[i / 8 + k] = (uint8_t)(bits >> (8 * k));
+    }
 }

@@ -2,8 +2,8 @@
 /* common/codec.h - how coordinates become a chunk's payload.
  *
  * Encoders are pure functions of (vector, seed, index), so any chunk can be made again, in any
- * order, on any machine, with the same bytes. A codec is one file and one line in codec.c's list.
- * Codec numbers are part of the wire: add, never reuse. */
+ * order, on any machine, with the same bytes. A codec is a file of its own and a line in codec.c's
+ * list. Codec numbers are part of the wire: add, never reuse. */
 #ifndef ELV_COMMON_CODEC_H
 #define ELV_COMMON_CODEC_H
 

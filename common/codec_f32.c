@@ -26,8 +26,7 @@ static enum elv_err encode(const float *v, uint32_t n, uint32_t first, uint32_t 
     if (taken == 0)
         return ELV_ERR_SPACE;
     struct elv_wr w = elv_wr_of(out, cap);
-    for (uint32_t i = 0; i < taken; i++)
-        elv_wr_f32(&w, v[first + i]);
+    elv_wr_f32s(&w, v + first, taken);
     *len = w.need;
     *count = taken;
     return w.err;
@@ -38,12 +37,11 @@ static enum elv_err decode(struct elv_bytes payload, uint32_t count, float *out)
     if (payload.len % 4 != 0 || payload.len / 4 != count)
         return ELV_ERR_FORMAT;
     struct elv_rd r = elv_rd_of(payload);
-    bool finite = true;
-    for (uint32_t i = 0; i < count; i++) {
-        out[i] = elv_rd_f32(&r);
-        finite = finite && out[i] >= -FLT_MAX && out[i] <= FLT_MAX;
-    }
-    return finite ? ELV_OK : ELV_ERR_RANGE;
+    elv_rd_f32s(&r, out, count);
+    uint32_t n_finite = 0;
+    for (uint32_t i = 0; i < count; i++)
+        n_finite += out[i] >= -FLT_MAX && out[i] <= FLT_MAX;
+    return n_finite == count ? ELV_OK : ELV_ERR_RANGE;
 }
 
 const struct elv_codec elv_codec_f32 = {

@@ -2,6 +2,7 @@
 #include "common/codec_q8.h"
 
 #include <float.h>
+#include <string.h>
 
 #include "common/assert.h"
 
@@ -16,27 +17,38 @@ static uint32_t chunks_max(uint32_t n, const struct elv_codec_arg *arg)
 
 static uint32_t first_of(uint32_t index) { return index * FULL; }
 
+/* The largest magnitude. Without the sign bit, finite floats are in the order of their bits, and a
+ * maximum of integers is something compilers make vectors of. */
 static float largest(const float *v, uint32_t n)
 {
-    float a = 0.0f;
+    int32_t most = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const float m = v[i] < 0.0f ? -v[i] : v[i];
-        a = m > a ? m : a;
+        int32_t bits;
+        memcpy(&bits, v + i, sizeof bits);
+        bits &= INT32_MAX;
+        most = bits > most ? bits : most;
     }
+    float a;
+    memcpy(&a, &most, sizeof a);
     return a;
 }
 
 /* Nearest integer, ties to even, without asking for the machine's rounding mode: |x| < 128, so the
- * cut-off part is exact. */
+ * cut-off part is exact. Without branches, for the sake of vectors. */
 static int32_t nearest(float x)
 {
     const int32_t whole = (int32_t)x; /* towards zero */
     const float rest = x - (float)whole;
-    if (rest > 0.5f || (rest == 0.5f && whole % 2 != 0))
-        return whole + 1;
-    if (rest < -0.5f || (rest == -0.5f && whole % 2 != 0))
-        return whole - 1;
-    return whole;
+    const int32_t odd = whole & 1;
+    const int32_t up = (rest > 0.5f) | ((rest == 0.5f) & odd);
+    const int32_t down = (rest < -0.5f) | ((rest == -0.5f) & odd);
+    return whole + up - down;
+}
+
+static void quantise(const float *v, uint32_t n, float scale, uint8_t *out)
+{
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = (uint8_t)nearest(v[i] / scale);
 }
 
 static enum elv_err encode(const float *v, uint32_t n, uint32_t first, uint32_t index,
@@ -55,11 +67,13 @@ static enum elv_err encode(const float *v, uint32_t n, uint32_t first, uint32_t 
 
     struct elv_wr w = elv_wr_of(out, cap);
     elv_wr_f32(&w, scale);
-    for (uint32_t i = 0; i < taken; i++)
-        elv_wr_u8(&w, scale > 0.0f ? (uint8_t)nearest(v[first + i] / scale) : 0);
-    *len = w.need;
+    if (scale > 0.0f)
+        quantise(v + first, taken, scale, w.at);
+    else
+        memset(w.at, 0, taken);
+    *len = SCALE_LEN + taken;
     *count = taken;
-    return w.err;
+    return ELV_OK;
 }
 
 static enum elv_err decode(struct elv_bytes payload, uint32_t count, float *out)
@@ -70,10 +84,9 @@ static enum elv_err decode(struct elv_bytes payload, uint32_t count, float *out)
     const float scale = elv_rd_f32(&r);
     if (!(scale >= 0.0f && scale <= FLT_MAX / 128.0f))
         return ELV_ERR_RANGE;
-    for (uint32_t i = 0; i < count; i++) {
-        const int q = r.at[i] < 128 ? r.at[i] : r.at[i] - 256;
-        out[i] = scale * (float)q;
-    }
+    const uint8_t *at = r.at;
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = scale * (float)((int32_t)(at[i] ^ 0x80u) - 128);
     return ELV_OK;
 }
 

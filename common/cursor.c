@@ -46,6 +46,18 @@ float elv_rd_f32(struct elv_rd *r)
     return v;
 }
 
+void elv_rd_f32s(struct elv_rd *r, float *v, size_t n)
+{
+    const uint8_t *p = take(r, n <= SIZE_MAX / 4 ? 4 * n : SIZE_MAX); /* nothing is that long */
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = 0;
+        if (p)
+            bits = (uint32_t)p[4 * i] | (uint32_t)p[4 * i + 1] << 8 | (uint32_t)p[4 * i + 2] << 16 |
+                   (uint32_t)p[4 * i + 3] << 24;
+        memcpy(v + i, &bits, sizeof bits);
+    }
+}
+
 struct elv_bytes elv_rd_bytes(struct elv_rd *r, size_t len)
 {
     const uint8_t *p = take(r, len);
@@ -96,6 +108,17 @@ void elv_wr_f32(struct elv_wr *w, float v)
     uint32_t bits;
     memcpy(&bits, &v, sizeof bits);
     elv_wr_u32(w, bits);
+}
+
+void elv_wr_f32s(struct elv_wr *w, const float *v, size_t n)
+{
+    uint8_t *p = give(w, 4 * n);
+    for (size_t i = 0; p && i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, v + i, sizeof bits);
+        for (unsigned b = 0; b < 4; b++)
+            p[4 * i + b] = (uint8_t)(bits >> (8 * b));
+    }
 }
 
 void elv_wr_bytes(struct elv_wr *w, struct elv_bytes v)

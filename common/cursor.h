@@ -40,6 +40,7 @@ uint16_t elv_rd_u16(struct elv_rd *r);
 uint32_t elv_rd_u32(struct elv_rd *r);
 uint64_t elv_rd_u64(struct elv_rd *r);
 float elv_rd_f32(struct elv_rd *r); /* any bit pattern; the caller checks that it is finite */
+void elv_rd_f32s(struct elv_rd *r, float *v, size_t n); /* [n] of them; 0 when there are fewer */
 struct elv_bytes elv_rd_bytes(struct elv_rd *r, size_t len);
 void elv_rd_fail(struct elv_rd *r,
                  enum elv_err err); /* a caller's own check failed; the first stays */
@@ -50,6 +51,7 @@ void elv_wr_u16(struct elv_wr *w, uint16_t v);
 void elv_wr_u32(struct elv_wr *w, uint32_t v);
 void elv_wr_u64(struct elv_wr *w, uint64_t v);
 void elv_wr_f32(struct elv_wr *w, float v);
+void elv_wr_f32s(struct elv_wr *w, const float *v, size_t n);
 void elv_wr_bytes(struct elv_wr *w, struct elv_bytes v);
 
 #ifdef __cplusplus

@@ -16,18 +16,16 @@ extern "C" {
     X(ELV_ERR_SHORT, -3, "input ended early")                                                      \
     X(ELV_ERR_FORMAT, -4, "input is malformed")                                                    \
     X(ELV_ERR_VERSION, -5, "peer speaks a protocol version we do not")                             \
-    X(ELV_ERR_STALE, -6, "update is for a model too old to use")                                   \
-    X(ELV_ERR_AUTH, -7, "peer failed authentication")                                              \
-    X(ELV_ERR_IO, -8, "the port reported an input/output failure")                                 \
-    X(ELV_ERR_DEVICE, -9, "the accelerator reported a failure")                                    \
-    X(ELV_ERR_RANGE, -10, "a value lies outside its allowed range")                                \
-    X(ELV_ERR_FULL, -11, "a configured limit is reached")                                          \
-    X(ELV_ERR_MISSING, -12, "the thing asked for does not exist")                                  \
-    X(ELV_ERR_MEMORY, -13, "the system has no memory left")                                        \
-    X(ELV_ERR_BUSY, -14, "somebody else holds the resource")                                       \
-    X(ELV_ERR_CANCELLED, -15, "the work was cancelled before it finished")                         \
-    X(ELV_ERR_UNSUPPORTED, -16, "this build or device cannot do it")                               \
-    X(ELV_ERR_MISMATCH, -17, "digest or fingerprint differs from the one announced")
+    X(ELV_ERR_AUTH, -6, "peer failed authentication")                                              \
+    X(ELV_ERR_IO, -7, "the port reported an input/output failure")                                 \
+    X(ELV_ERR_RANGE, -8, "a value lies outside its allowed range")                                 \
+    X(ELV_ERR_FULL, -9, "a configured limit is reached")                                           \
+    X(ELV_ERR_MISSING, -10, "the thing asked for does not exist")                                  \
+    X(ELV_ERR_MEMORY, -11, "the system has no memory left")                                        \
+    X(ELV_ERR_BUSY, -12, "somebody else holds the resource")                                       \
+    X(ELV_ERR_CANCELLED, -13, "the work was cancelled before it finished")                         \
+    X(ELV_ERR_UNSUPPORTED, -14, "this build or device cannot do it")                               \
+    X(ELV_ERR_MISMATCH, -15, "digest or fingerprint differs from the one announced")
 
 enum elv_err {
 #define X(name, value, text) name = value,

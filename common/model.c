@@ -8,6 +8,7 @@
 #include "common/assert.h"
 #include "common/rng.h"
 #include "common/size.h"
+#include "common/text.h"
 
 _Static_assert(FLT_EVAL_METHOD == 0, "float expressions must be evaluated as float");
 
@@ -325,43 +326,26 @@ static void read_loss(struct scan *s, struct elv_model *m)
  * printing and the fingerprint need no large buffer. */
 #define PIECE_MAX 64u
 
-static void put_text(struct elv_wr *w, const char *text)
-{
-    elv_wr_bytes(w, (struct elv_bytes){(const uint8_t *)text, strlen(text)});
-}
-
-static void put_number(struct elv_wr *w, uint32_t v)
-{
-    char text[11];
-    size_t at = sizeof text - 1;
-    text[at] = 0;
-    do {
-        text[--at] = (char)('0' + v % 10);
-        v /= 10;
-    } while (v > 0);
-    put_text(w, text + at);
-}
-
 static void put_sides(struct elv_wr *w, const uint32_t *v, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         if (i > 0)
-            put_text(w, "x");
-        put_number(w, v[i]);
+            elv_wr_text(w, "x");
+        elv_wr_decimal(w, v[i]);
     }
 }
 
 static void put_option(struct elv_wr *w, const char *name, uint32_t v)
 {
-    put_text(w, name);
-    put_number(w, v);
+    elv_wr_text(w, name);
+    elv_wr_decimal(w, v);
 }
 
 static void put_conv(struct elv_wr *w, const struct elv_layer *l)
 {
     const uint32_t kernel[2] = {l->kernel_h, l->kernel_w};
     put_option(w, "conv ", l->out.c);
-    put_text(w, " ");
+    elv_wr_text(w, " ");
     put_sides(w, kernel, 2);
     if (l->stride != 1)
         put_option(w, " stride ", l->stride);
@@ -369,7 +353,7 @@ static void put_conv(struct elv_wr *w, const struct elv_layer *l)
         return;
     const bool same = 2 * l->pad_h + 1 == l->kernel_h && 2 * l->pad_w + 1 == l->kernel_w;
     if (same)
-        put_text(w, " pad same");
+        elv_wr_text(w, " pad same");
     else
         put_option(w, " pad ", l->pad_h);
 }
@@ -390,9 +374,9 @@ static void put_layer(struct elv_wr *w, const struct elv_layer *l)
         break;
     }
     if (l->act == ELV_ACT_RELU)
-        put_text(w, " relu");
+        elv_wr_text(w, " relu");
     if (l->local)
-        put_text(w, " local");
+        elv_wr_text(w, " local");
 }
 
 static size_t print_piece(const struct elv_model *m, uint32_t i, uint8_t out[PIECE_MAX])
@@ -401,12 +385,12 @@ static size_t print_piece(const struct elv_model *m, uint32_t i, uint8_t out[PIE
     if (i == 0) {
         const uint32_t side[3] = {m->input.c, m->input.h, m->input.w};
         put_sides(&w, side, 3);
-        put_text(&w, " | ");
+        elv_wr_text(&w, " | ");
     } else if (i <= m->n_layers) {
         put_layer(&w, &m->layers[i - 1]);
-        put_text(&w, i < m->n_layers ? ", " : " | ");
+        elv_wr_text(&w, i < m->n_layers ? ", " : " | ");
     } else {
-        put_text(&w, "softmax-cross-entropy");
+        elv_wr_text(&w, "softmax-cross-entropy");
     }
     ELV_ASSERT(w.err == ELV_OK);
     return w.need;

@@ -92,7 +92,7 @@ struct elv_store_op {
 };
 
 /* COMPUTE: work for `run`. `kind` and `input` name it for ports that gather work of many nodes (see
- * client/client.h and server/server.h); others just call `run`. */
+ * client/work.h and server/server.h); others just call `run`. */
 struct elv_compute {
     uint32_t kind;
     const void *input; /* untouched by the node until the work ended */
@@ -102,7 +102,8 @@ enum elv_event_kind {
     ELV_EV_TICK,    /* time passed; also sent once at the start */
     ELV_EV_REQUEST, /* `peer` asks `request`; owed exactly one REPLY with this `id`, now or later */
     ELV_EV_RESPONSE,  /* `response` to SEND `id` */
-    ELV_EV_NO_ANSWER, /* SEND `id` will not be answered: given up, reset, or its link is gone */
+    ELV_EV_NO_ANSWER, /* SEND `id` will not be answered: given up, reset, or its link is gone;
+                         `err` CANCELLED: replaced by a new one, so ask again at once */
     ELV_EV_STORED,    /* STORE `id` is durable, or `err` says why not: then nothing of it is */
     ELV_EV_COMPUTED,  /* COMPUTE `id` ended with `err`: OK, CANCELLED, or what `run` returned */
     ELV_EV_GONE,      /* server: `peer` was revoked; its links are closed */

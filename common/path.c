@@ -5,7 +5,7 @@
 #include "common/msg.h"
 #include "common/text.h"
 
-enum { HEX_LEN = 16, DECIMAL_MAX = 10 };
+enum { HEX_LEN = 16 };
 
 /* One row per operation, so that writing and reading cannot disagree. */
 struct route {
@@ -98,14 +98,9 @@ static struct elv_text cut(struct elv_text *rest)
 /* A number has one spelling, so a resource has one path. */
 static bool decimal(struct elv_text part, uint32_t *out)
 {
-    if (part.len == 0 || part.len > DECIMAL_MAX || (part.len > 1 && part.at[0] == '0'))
+    uint64_t v;
+    if ((part.len > 1 && part.at[0] == '0') || !elv_text_uint(part.at, part.len, &v))
         return false;
-    uint64_t v = 0;
-    for (size_t i = 0; i < part.len; i++) {
-        if (part.at[i] < '0' || part.at[i] > '9')
-            return false;
-        v = v * 10 + (uint64_t)(part.at[i] - '0');
-    }
     *out = (uint32_t)v;
     return v <= UINT32_MAX;
 }

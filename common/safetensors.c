@@ -4,25 +4,9 @@
 #include <string.h>
 
 #include "common/assert.h"
+#include "common/text.h"
 
 static bool printable(uint8_t c) { return c >= 0x20 && c < 0x7F; }
-
-static void put(struct elv_wr *w, const char *text)
-{
-    elv_wr_bytes(w, (struct elv_bytes){(const uint8_t *)text, strlen(text)});
-}
-
-static void put_number(struct elv_wr *w, uint64_t v)
-{
-    char text[21];
-    size_t at = sizeof text - 1;
-    text[at] = 0;
-    do {
-        text[--at] = (char)('0' + v % 10);
-        v /= 10;
-    } while (v > 0);
-    put(w, text + at);
-}
 
 static void put_string(struct elv_wr *w, const char *text)
 {
@@ -57,15 +41,15 @@ static bool meta_ok(const struct elv_safetensors_meta *meta, size_t n)
 
 static void put_meta(struct elv_wr *w, const struct elv_safetensors_meta *meta, size_t n)
 {
-    put(w, "\"__metadata__\":{");
+    elv_wr_text(w, "\"__metadata__\":{");
     for (size_t i = 0; i < n; i++) {
         if (i > 0)
-            put(w, ",");
+            elv_wr_text(w, ",");
         put_string(w, meta[i].key);
-        put(w, ":");
+        elv_wr_text(w, ":");
         put_string(w, meta[i].value);
     }
-    put(w, "}");
+    elv_wr_text(w, "}");
 }
 
 /* A tensor's sides: out x in, out x in x height x width, or out alone for a bias. */
@@ -86,20 +70,20 @@ static uint64_t put_tensor(struct elv_wr *w, const struct elv_layer *l, uint32_t
     uint32_t side[4];
     const uint32_t n_sides = sides_of(l, bias, side);
     const uint64_t end = at + 4 * (uint64_t)(bias ? l->n_bias : l->n_weight);
-    put(w, ",\"");
-    put_number(w, layer);
-    put(w, bias ? ".bias" : ".weight");
-    put(w, "\":{\"dtype\":\"F32\",\"shape\":[");
+    elv_wr_text(w, ",\"");
+    elv_wr_decimal(w, layer);
+    elv_wr_text(w, bias ? ".bias" : ".weight");
+    elv_wr_text(w, "\":{\"dtype\":\"F32\",\"shape\":[");
     for (uint32_t i = 0; i < n_sides; i++) {
         if (i > 0)
-            put(w, ",");
-        put_number(w, side[i]);
+            elv_wr_text(w, ",");
+        elv_wr_decimal(w, side[i]);
     }
-    put(w, "],\"data_offsets\":[");
-    put_number(w, at);
-    put(w, ",");
-    put_number(w, end);
-    put(w, "]}");
+    elv_wr_text(w, "],\"data_offsets\":[");
+    elv_wr_decimal(w, at);
+    elv_wr_text(w, ",");
+    elv_wr_decimal(w, end);
+    elv_wr_text(w, "]}");
     return end;
 }
 
@@ -107,7 +91,7 @@ static void put_header(struct elv_wr *w, const struct elv_model *m, bool shared_
                        const struct elv_safetensors_meta *meta, size_t n_meta)
 {
     uint64_t at = 0;
-    put(w, "{");
+    elv_wr_text(w, "{");
     put_meta(w, meta, n_meta);
     for (uint32_t i = 0; i < m->n_layers; i++) {
         const struct elv_layer *l = &m->layers[i];
@@ -116,7 +100,7 @@ static void put_header(struct elv_wr *w, const struct elv_model *m, bool shared_
         at = put_tensor(w, l, i, false, at);
         at = put_tensor(w, l, i, true, at);
     }
-    put(w, "}");
+    elv_wr_text(w, "}");
 }
 
 enum elv_err elv_safetensors_write(const struct elv_model *m, bool shared_only,
@@ -330,8 +314,8 @@ static bool read_name(const struct elv_model *m, struct elv_bytes name, uint32_t
         for (unsigned b = 0; b < 2; b++) {
             uint8_t text[16];
             struct elv_wr w = elv_wr_of(text, sizeof text);
-            put_number(&w, i);
-            put(&w, b ? ".bias" : ".weight");
+            elv_wr_decimal(&w, i);
+            elv_wr_text(&w, b ? ".bias" : ".weight");
             elv_wr_u8(&w, 0);
             if (m->layers[i].n_weight > 0 && same(name, (const char *)text)) {
                 *layer = i;

@@ -6,7 +6,7 @@
  * are "i.weight" and "i.bias", F32, in PyTorch's shapes. Written files hold them in flat order, so
  * that the data is the flat vector as it is; files by others may hold them in any order.
  *
- * Source: https://huggingface.co/docs/safetensors, "Format". */
+ * Source: "Format" in the documentation of safetensors. */
 #ifndef ELV_COMMON_SAFETENSORS_H
 #define ELV_COMMON_SAFETENSORS_H
 
@@ -24,10 +24,10 @@ struct elv_safetensors_meta { /* both terminated, printable ASCII */
 };
 
 /* Writes everything before the data: the length and the header, padded so that the data is aligned
- * to
- * 64. The data is then the flat vector (n_params) or, with `shared_only`, the shared coordinates
- * (n_shared), as little-endian f32. `*len` is set even when `cap` is too small (ELV_ERR_SPACE).
- * ELV_ERR_ARG: a key or value has other than printable ASCII, or a key occurs twice. */
+ * to 64 bytes. The data is then the flat vector (n_params) or, with `shared_only`, the shared
+ * coordinates (n_shared), as little-endian f32. `*len` is set even when `cap` is too small
+ * (ELV_ERR_SPACE). ELV_ERR_ARG: a key or value has other than printable ASCII, or a key occurs
+ * twice. */
 enum elv_err elv_safetensors_write(const struct elv_model *m, bool shared_only,
                                    const struct elv_safetensors_meta *meta, size_t n_meta,
                                    uint8_t *out, size_t cap, size_t *len);

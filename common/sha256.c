@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/cursor.h"
 #include "common/sha256_internal.h"
 
 static void store_be(uint8_t *p, uint32_t v)
@@ -64,22 +65,23 @@ void elv_sha256(const void *data, size_t len, uint8_t out[ELV_SHA256_LEN])
     elv_sha256_final(&h, out);
 }
 
+void elv_sha256_update_f32(struct elv_sha256 *h, const float *v, size_t n)
+{
+    while (n > 0) {
+        uint8_t bytes[512];
+        const size_t some = n < sizeof bytes / 4 ? n : sizeof bytes / 4;
+        struct elv_wr w = elv_wr_of(bytes, sizeof bytes);
+        elv_wr_f32s(&w, v, some);
+        elv_sha256_update(h, bytes, w.need);
+        v += some;
+        n -= some;
+    }
+}
+
 void elv_sha256_f32(const float *v, size_t n, uint8_t out[ELV_SHA256_LEN])
 {
     struct elv_sha256 h;
     elv_sha256_init(&h);
-    while (n > 0) {
-        uint8_t block[512];
-        const size_t some = n < 128 ? n : 128;
-        for (size_t i = 0; i < some; i++) {
-            uint32_t bits;
-            memcpy(&bits, v + i, sizeof bits);
-            for (unsigned b = 0; b < 4; b++)
-                block[4 * i + b] = (uint8_t)(bits >> (8 * b));
-        }
-        elv_sha256_update(&h, block, 4 * some);
-        v += some;
-        n -= some;
-    }
+    elv_sha256_update_f32(&h, v, n);
     elv_sha256_final(&h, out);
 }

@@ -28,7 +28,8 @@ void elv_sha256_final(struct elv_sha256 *h, uint8_t out[ELV_SHA256_LEN]);   /* i
 /* All three at once. */
 void elv_sha256(const void *data, size_t len, uint8_t out[ELV_SHA256_LEN]);
 
-/* The digest of `n` floats as little-endian bytes, whatever the machine's byte order. */
+/* `n` floats count as their little-endian bytes, whatever the machine's byte order. */
+void elv_sha256_update_f32(struct elv_sha256 *h, const float *v, size_t n);
 void elv_sha256_f32(const float *v, size_t n, uint8_t out[ELV_SHA256_LEN]);
 
 #ifdef __cplusplus

@@ -145,6 +145,19 @@ void elv_line_f32(struct elv_line *l, float v) { print(l, (double)v, true); }
 
 void elv_line_f64(struct elv_line *l, double v) { print(l, v, false); }
 
+void elv_wr_text(struct elv_wr *w, const char *text)
+{
+    elv_wr_bytes(w, (struct elv_bytes){.at = (const uint8_t *)text, .len = strlen(text)});
+}
+
+void elv_wr_decimal(struct elv_wr *w, uint64_t v)
+{
+    char text[21]; /* of 2^64 - 1, and the zero */
+    struct elv_line l = elv_line_of(text, sizeof text);
+    elv_line_uint(&l, v);
+    elv_wr_text(w, text);
+}
+
 bool elv_text_uint(const char *at, size_t len, uint64_t *v)
 {
     uint64_t got = 0;

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cursor.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -33,6 +35,10 @@ void elv_line_hex(struct elv_line *l, const uint8_t *bytes, size_t len); /* lowe
  * finite. Plain decimals from 1e-4 up to 1e9, an exponent outside. */
 void elv_line_f32(struct elv_line *l, float v);
 void elv_line_f64(struct elv_line *l, double v);
+
+/* Into a writer, where what does not fit is an error and counted. */
+void elv_wr_text(struct elv_wr *w, const char *text); /* zero-terminated; without the zero */
+void elv_wr_decimal(struct elv_wr *w, uint64_t v);
 
 /* Decimal digits only. False: no digit, another character, or more than 64 bits. */
 bool elv_text_uint(const char *at, size_t len, uint64_t *v);

@@ -61,7 +61,8 @@ static const char usage_text[] =
     "      --new-run            sets an earlier run's state aside and starts from version 0\n"
     "      --check-config       checks both files and ends\n"
     "      --print-config       prints each value and where it comes from, and ends\n"
-    "      --insecure           serves in the clear, believing what clients say they are\n"
+    "      --insecure           allows --listen coap://HOST:PORT: in the clear, believing what\n"
+    "                           clients say they are\n"
     "  -h, --help               this text; -V, --version: the version\n"
     "\n"
     "Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 the target accuracy was missed.\n"
@@ -165,10 +166,8 @@ static int apply_set(struct program *p, const char *text)
     return EXIT_USAGE;
 }
 
-static int judge(const char *path, enum elv_err err, uint32_t line, const char *why)
+static int judge(const char *path, uint32_t line, const char *why)
 {
-    if (err == ELV_OK)
-        return EXIT_SUCCESS;
     if (line != 0 && line != ELV_SETTING_FLAG)
         fprintf(stderr, "elver-server: %s:%" PRIu32 ": %s\n", path, line, why);
     else
@@ -190,13 +189,13 @@ static int configure(struct program *p)
     for (uint32_t i = 0; status == EXIT_SUCCESS && i < p->n_sets; i++)
         status = apply_set(p, p->sets[i]);
     const char *config = p->config_path != NULL ? p->config_path : "configuration";
-    if (status == EXIT_SUCCESS)
-        status = judge(config, elv_settings_check(&p->settings, why, &line), line, why);
-    if (status == EXIT_SUCCESS)
-        status = judge(p->job_path, elv_job_check(&p->job, why, &line), line, why);
+    if (status == EXIT_SUCCESS && elv_settings_check(&p->settings, why, &line) != ELV_OK)
+        status = judge(config, line, why);
+    if (status == EXIT_SUCCESS && elv_job_check(&p->job, why, &line) != ELV_OK)
+        status = judge(p->job_path, line, why);
     struct elv_policies unused;
-    if (status == EXIT_SUCCESS)
-        status = judge(p->job_path, elv_policies_of(&p->job, &unused, why, &line), line, why);
+    if (status == EXIT_SUCCESS && elv_policies_of(&p->job, &unused, why, &line) != ELV_OK)
+        status = judge(p->job_path, line, why);
     return status;
 }
 
@@ -771,7 +770,6 @@ static int open_keys(struct program *p)
 static void tell_start(const struct program *p, const struct elv_kernels *kernels)
 {
     const struct elv_coap_server_info *info = elv_coap_server_info(p->coap);
-    const struct elv_server_stats *stats = elv_server_stats(&p->server);
     struct elv_log_line l = elv_log_begin(&p->log, ELV_LOG_INFO, "serving");
     elv_log_text(&l, "job", p->job.name);
     elv_log_text(&l, "listen", p->settings.listen);
@@ -780,8 +778,8 @@ static void tell_start(const struct program *p, const struct elv_kernels *kernel
     elv_log_text(&l, "kernels", kernels->name);
     elv_log_u64(&l, "threads", thread_count(p));
     elv_log_u64(&l, "params", p->job.model.n_shared);
-    elv_log_i64(&l, "value_bits", stats->value_bits);
-    elv_log_i64(&l, "weight_bits", stats->weight_bits);
+    elv_log_i64(&l, "value_bits", p->server.scales.value_bits);
+    elv_log_i64(&l, "weight_bits", p->server.scales.weight_bits);
     elv_log_u64(&l, "keys", p->keys.table.n);
     elv_log_text(&l, "version", ELV_VERSION);
     elv_log_end(&l);

@@ -109,6 +109,9 @@ void elv_job_init(struct elv_job *job);
 enum elv_err elv_job_set(struct elv_job *job, const char *section, const char *key,
                          const char *value, uint32_t line, char why[ELV_JOB_ERROR_MAX]);
 
+/* The line that gave "section.key", which exists; 0: none, ELV_JOB_OVERRIDE: a flag. */
+uint32_t elv_job_line(const struct elv_job *job, const char *path);
+
 /* After the last key: what is missing, what does not go together, what cannot fit in the sums; and
  * the defaults that depend on other keys. `*line` is that of the key at fault, 0 when it was not
  * given. */

@@ -14,7 +14,7 @@ static size_t place_of(const char *path)
     return i;
 }
 
-static uint32_t line_of(const struct elv_job *job, const char *path)
+uint32_t elv_job_line(const struct elv_job *job, const char *path)
 {
     return job->line[place_of(path)];
 }
@@ -25,7 +25,7 @@ static enum elv_err refuse(const struct elv_job *job, const char *path, const ch
 {
     struct elv_line l = elv_line_of(why, ELV_JOB_ERROR_MAX);
     elv_line_add(&l, text);
-    *line = line_of(job, path);
+    *line = elv_job_line(job, path);
     return ELV_ERR_RANGE;
 }
 
@@ -74,13 +74,13 @@ static enum elv_err check_model(struct elv_job *job, char why[ELV_JOB_ERROR_MAX]
     }
     elv_line_add(&l, ": give ");
     elv_line_add(&l, bad.want != NULL ? bad.want : "another model");
-    *line = line_of(job, bad.part == 0 ? "model.input" : "model.layers");
+    *line = elv_job_line(job, bad.part == 0 ? "model.input" : "model.layers");
     return err;
 }
 
 static enum elv_err check_client(struct elv_job *job, char why[ELV_JOB_ERROR_MAX], uint32_t *line)
 {
-    const bool epochs_given = line_of(job, "client.local_epochs") != 0;
+    const bool epochs_given = elv_job_line(job, "client.local_epochs") != 0;
     if (job->local_steps > 0 && !epochs_given)
         job->local_epochs = 0;
     if ((job->local_epochs > 0) == (job->local_steps > 0))
@@ -121,10 +121,10 @@ static enum elv_err check_sums(const struct elv_job *job, char why[ELV_JOB_ERROR
 static enum elv_err check_eval(struct elv_job *job, char why[ELV_JOB_ERROR_MAX], uint32_t *line)
 {
     const bool has_test = job->test[0] != '\0';
-    const bool on_given = line_of(job, "eval.on") != 0;
+    const bool on_given = elv_job_line(job, "eval.on") != 0;
     if (!has_test && !on_given) {
         job->eval_on = ELV_EVAL_CLIENTS;
-        if (job->holdout == 0 && line_of(job, "eval.every") == 0)
+        if (job->holdout == 0 && elv_job_line(job, "eval.every") == 0)
             job->eval_every = 0;
     }
     if (!has_test && job->eval_on != ELV_EVAL_CLIENTS)

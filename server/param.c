@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "common/text.h"
+
 const struct elv_param *elv_param_find(const struct elv_params *params, const char *name)
 {
     for (uint32_t i = 0; params && i < params->n; i++)
@@ -22,24 +24,10 @@ bool elv_param_is_count(const struct elv_param *p, double least, double most)
     return p->value >= least && p->value <= most && p->value == (double)(int64_t)p->value;
 }
 
-void elv_param_add(char why[ELV_JOB_ERROR_MAX], const char *text)
-{
-    const size_t used = strlen(why);
-    const size_t len = strlen(text);
-    const size_t room = ELV_JOB_ERROR_MAX - 1 - used;
-    memcpy(why + used, text, len < room ? len : room);
-    why[used + (len < room ? len : room)] = '\0';
-}
-
-void elv_param_say(char why[ELV_JOB_ERROR_MAX], const char *text)
-{
-    why[0] = '\0';
-    elv_param_add(why, text);
-}
-
 enum elv_err elv_param_refuse(char why[ELV_JOB_ERROR_MAX], const char *sentence)
 {
-    elv_param_say(why, sentence);
+    struct elv_line l = elv_line_of(why, ELV_JOB_ERROR_MAX);
+    elv_line_add(&l, sentence);
     return ELV_ERR_RANGE;
 }
 
@@ -57,13 +45,14 @@ enum elv_err elv_param_check_names(const struct elv_params *params, const char *
     for (uint32_t i = 0; i < params->n; i++) {
         if (is_listed(names, params->at[i].name))
             continue;
-        elv_param_say(why, params->at[i].name);
-        elv_param_add(why, " is not a parameter of this policy; it takes: ");
+        struct elv_line l = elv_line_of(why, ELV_JOB_ERROR_MAX);
+        elv_line_add(&l, params->at[i].name);
+        elv_line_add(&l, " is not a parameter of this policy; it takes: ");
         for (size_t k = 0; names && names[k]; k++) {
-            elv_param_add(why, k > 0 ? ", " : "");
-            elv_param_add(why, names[k]);
+            elv_line_add(&l, k > 0 ? ", " : "");
+            elv_line_add(&l, names[k]);
         }
-        elv_param_add(why, names && names[0] ? "" : "none");
+        elv_line_add(&l, names && names[0] ? "" : "none");
         *line = params->at[i].line;
         return ELV_ERR_MISSING;
     }

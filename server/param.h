@@ -17,10 +17,6 @@ bool elv_param_is_count(const struct elv_param *p, double least, double most);
 enum elv_err elv_param_check_names(const struct elv_params *params, const char *const *names,
                                    char why[ELV_JOB_ERROR_MAX], uint32_t *line);
 
-/* Start and continue a sentence; what does not fit is cut. */
-void elv_param_say(char why[ELV_JOB_ERROR_MAX], const char *text);
-void elv_param_add(char why[ELV_JOB_ERROR_MAX], const char *text);
-
 /* Copies the sentence, cut to fit; returns ELV_ERR_RANGE. */
 enum elv_err elv_param_refuse(char why[ELV_JOB_ERROR_MAX], const char *sentence);
 

@@ -1,27 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lists: a new policy is its own file and one line here. */
+/* The lists: a new policy is a file of its own, named after it (sync_bsp.c defines elv_sync_bsp),
+ * and one line here. */
 #include "server/policies.h"
 
 #include <string.h>
 
 #include "common/assert.h"
+#include "common/text.h"
 #include "server/param.h"
 
-static const struct elv_sync *const syncs[] = {&elv_sync_bsp, &elv_sync_backup};
-static const struct elv_rule *const rules[] = {&elv_rule_fedavg};
-static const struct elv_select *const selects[] = {&elv_select_uniform};
-static const struct elv_sizing *const sizings[] = {&elv_sizing_fixed};
+#define SYNCS(X)                                                                                   \
+    X(sync, bsp)                                                                                   \
+    X(sync, backup)
+#define RULES(X) X(rule, fedavg)
+#define SELECTS(X) X(select, uniform)
+#define SIZINGS(X) X(sizing, fixed)
+
+#define DECLARED(kind, name) extern const struct elv_##kind elv_##kind##_##name;
+SYNCS(DECLARED)
+RULES(DECLARED)
+SELECTS(DECLARED)
+SIZINGS(DECLARED)
+
+#define LISTED(kind, name) &elv_##kind##_##name,
+static const struct elv_sync *const syncs[] = {SYNCS(LISTED)};
+static const struct elv_rule *const rules[] = {RULES(LISTED)};
+static const struct elv_select *const selects[] = {SELECTS(LISTED)};
+static const struct elv_sizing *const sizings[] = {SIZINGS(LISTED)};
 
 #define N_OF(list) (sizeof(list) / sizeof(list)[0])
 
-/* The same three functions for each kind of policy. */
+size_t elv_sync_count(void) { return N_OF(syncs); }
+
+const struct elv_sync *elv_sync_at(size_t i)
+{
+    ELV_ASSERT(i < N_OF(syncs));
+    return syncs[i];
+}
+
+/* The same two functions for each kind of policy. */
 #define LOOK_UP(kind, list)                                                                        \
-    size_t elv_##kind##_count(void) { return N_OF(list); }                                         \
-    const struct elv_##kind *elv_##kind##_at(size_t i)                                             \
-    {                                                                                              \
-        ELV_ASSERT(i < N_OF(list));                                                                \
-        return list[i];                                                                            \
-    }                                                                                              \
     const struct elv_##kind *elv_##kind##_by_name(const char *name)                                \
     {                                                                                              \
         for (size_t i = 0; i < N_OF(list); i++)                                                    \
@@ -38,11 +56,12 @@ LOOK_UP(sizing, sizings)
 static enum elv_err none_such(char why[ELV_JOB_ERROR_MAX], const char *asked,
                               const char *(*name_of)(size_t i), size_t n)
 {
-    elv_param_say(why, asked);
-    elv_param_add(why, " is not known here; there is: ");
+    struct elv_line l = elv_line_of(why, ELV_JOB_ERROR_MAX);
+    elv_line_add(&l, asked);
+    elv_line_add(&l, " is not known here; there is: ");
     for (size_t i = 0; i < n; i++) {
-        elv_param_add(why, i > 0 ? ", " : "");
-        elv_param_add(why, name_of(i));
+        elv_line_add(&l, i > 0 ? ", " : "");
+        elv_line_add(&l, name_of(i));
     }
     return ELV_ERR_MISSING;
 }
@@ -87,14 +106,22 @@ enum elv_err elv_policies_of(const struct elv_job *job, struct elv_policies *p,
         .select = elv_select_by_name(job->select),
         .sizing = elv_sizing_by_name(job->sizing),
     };
-    *line = 0;
-    if (p->sync == NULL)
+    if (p->sync == NULL) {
+        *line = elv_job_line(job, "sync.policy");
         return none_such(why, job->sync, sync_name, N_OF(syncs));
-    if (p->rule == NULL)
+    }
+    if (p->rule == NULL) {
+        *line = elv_job_line(job, "aggregate.rule");
         return none_such(why, job->rule, rule_name, N_OF(rules));
-    if (p->select == NULL)
+    }
+    if (p->select == NULL) {
+        *line = elv_job_line(job, "select.policy");
         return none_such(why, job->select, select_name, N_OF(selects));
-    if (p->sizing == NULL)
+    }
+    if (p->sizing == NULL) {
+        *line = elv_job_line(job, "size.policy");
         return none_such(why, job->sizing, sizing_name, N_OF(sizings));
+    }
+    *line = 0;
     return check_all(job, p, why, line);
 }

@@ -30,10 +30,7 @@ struct elv_rule {
     void (*apply)(const struct elv_rule_step *s);
 };
 
-extern const struct elv_rule elv_rule_fedavg;
-
+/* NULL when there is no such rule. */
 const struct elv_rule *elv_rule_by_name(const char *name);
-size_t elv_rule_count(void);
-const struct elv_rule *elv_rule_at(size_t i);
 
 #endif

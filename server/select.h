@@ -31,10 +31,7 @@ struct elv_select {
     uint32_t (*choose)(const struct elv_select_ask *ask, struct elv_candidate *at, uint32_t n);
 };
 
-extern const struct elv_select elv_select_uniform;
-
+/* NULL when there is no such policy. */
 const struct elv_select *elv_select_by_name(const char *name);
-size_t elv_select_count(void);
-const struct elv_select *elv_select_at(size_t i);
 
 #endif

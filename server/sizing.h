@@ -20,10 +20,7 @@ struct elv_sizing {
     struct elv_size (*size)(const struct elv_job *job, const struct elv_candidate *c);
 };
 
-extern const struct elv_sizing elv_sizing_fixed;
-
+/* NULL when there is no such policy. */
 const struct elv_sizing *elv_sizing_by_name(const char *name);
-size_t elv_sizing_count(void);
-const struct elv_sizing *elv_sizing_at(size_t i);
 
 #endif

@@ -100,9 +100,6 @@ struct elv_sync {
     bool (*interrupts)(const void *state, const struct elv_sync_cfg *cfg, struct elv_sync_client c);
 };
 
-extern const struct elv_sync elv_sync_bsp;    /* everybody asked, or the quorum at the deadline */
-extern const struct elv_sync elv_sync_backup; /* the first k of n */
-
 /* NULL when there is no such policy. */
 const struct elv_sync *elv_sync_by_name(const char *name);
 size_t elv_sync_count(void);

@@ -134,6 +134,7 @@ static void on_response(void *self, struct elv_event *ev)
     struct world_answer *a = &c->answer[ev->id % WORLD_IDS_MAX];
     if (ev->kind == ELV_EV_NO_ANSWER) {
         a->no_answer++;
+        a->err = ev->err;
         c->unanswered++;
         return;
     }

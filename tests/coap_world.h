@@ -29,6 +29,7 @@ struct world_later {
 struct world_answer {
     uint32_t n;         /* responses with this id */
     uint32_t no_answer; /* NO_ANSWER with this id */
+    enum elv_err err;   /* of the last of them */
     uint8_t code;
     uint32_t max_age_s;
     size_t len;

@@ -199,7 +199,7 @@ start_client() {
     shift
     launch "client-$number" "$elver_client" --server "coaps://127.0.0.1:${client_port:-$port}" \
         --job tiny --credential "$dir/dev-$number.cred" --data "csv $dir/train.csv" \
-        --index $((number - 1)) --of 4 "$@"
+        --index $(((number - 1) % 4)) --of 4 "$@"
     eval "client_$number=$!"
 }
 start_clients() {

@@ -267,14 +267,14 @@ static void an_observer_hears_of_work_without_asking(void **state)
     world_notify(&w);
     world_run(&w, SEC);
     const uint32_t before = w.server.asked[ELV_OP_TICKET];
-    world_run(&w, 30 * SEC);
+    world_run(&w, 5 * SEC);
     server_offer(&w.server, 1, 0);
     world_notify(&w);
     world_until(&w, training);
     assert_int_equal(w.server.asked[ELV_OP_TICKET], before);
     world_until(&w, decided);
     world_run(&w, 400 * SEC);
-    assert_in_range(w.server.asked[ELV_OP_TICKET] - before, 5, 9); /* it asks now and then */
+    assert_in_range(w.server.asked[ELV_OP_TICKET] - before, 30, 42); /* it asks now and then */
 }
 
 /* Networks. */
@@ -397,6 +397,49 @@ static void a_silent_server_gets_new_associations_and_what_it_has_is_not_sent_ag
     assert_in_range(w.server.n_chunk_puts, n, n + 20); /* what was in flight, and one probe */
     assert_true(puts < n);
     assert_int_equal(w.trainer.n_begun, 1); /* the assignment was kept */
+}
+
+static void what_was_asked_on_a_replaced_association_is_asked_again_at_once(void **state)
+{
+    (void)state;
+    world_start(&w);
+    world_until(&w, decided);
+    w.server.silent = true;
+    while (w.n_relinks == 0)
+        assert_true(world_step(&w));
+    const uint32_t id = w.client.control.id, n_sends = w.n_sends;
+    const uint32_t n_failures = w.client.control.n_failures;
+    assert_int_not_equal(id, 0);
+    world_event(&w,
+                (struct elv_event){.kind = ELV_EV_NO_ANSWER, .id = id, .err = ELV_ERR_CANCELLED});
+    assert_int_equal(w.n_sends, n_sends + 1);
+    assert_int_not_equal(w.client.control.id, id);
+    assert_int_equal(w.n_relinks, 1);
+    assert_int_equal(w.client.control.n_failures, n_failures);
+}
+
+static void a_chunk_sent_on_a_replaced_association_is_sent_again_at_once(void **state)
+{
+    (void)state;
+    world_init(&w, layers, ELV_CODEC_F32, ELV_CODEC_Q8);
+    world_start(&w);
+    world_until(&w, uploading);
+    w.server.silent = true;
+    w.n_queue = 0;
+    while (w.n_relinks == 0)
+        assert_true(world_step(&w));
+    uint32_t id = 0;
+    for (uint32_t i = 0; i < ELV_WINDOW_MAX; i++)
+        if (w.client.transfer.flights[i].state == ELV_FLIGHT_FLYING)
+            id = w.client.transfer.flights[i].id[0];
+    assert_int_not_equal(id, 0);
+    const uint32_t n_sends = w.n_sends;
+    world_event(&w,
+                (struct elv_event){.kind = ELV_EV_NO_ANSWER, .id = id, .err = ELV_ERR_CANCELLED});
+    assert_int_equal(w.n_sends, n_sends + 1);
+    assert_int_equal(w.n_relinks, 1);
+    w.server.silent = false;
+    world_until(&w, decided);
 }
 
 static void a_server_silent_from_the_start_is_asked_for_ever_ever_more_rarely(void **state)
@@ -1207,6 +1250,8 @@ int main(void)
         TEST(the_same_run_gives_the_same_actions_at_the_same_times),
         TEST(a_restarted_client_makes_the_same_update_under_another_nonce),
         TEST(a_silent_server_gets_new_associations_and_what_it_has_is_not_sent_again),
+        TEST(what_was_asked_on_a_replaced_association_is_asked_again_at_once),
+        TEST(a_chunk_sent_on_a_replaced_association_is_sent_again_at_once),
         TEST(a_server_silent_from_the_start_is_asked_for_ever_ever_more_rarely),
         TEST(chunks_cut_short_or_of_another_body_are_asked_for_again),
         TEST(an_idle_client_does_not_mistake_quiet_for_silence),

@@ -474,6 +474,46 @@ static void a_server_that_lost_everything_is_found_again_by_a_new_association(vo
     assert_int_equal(elv_coap_client_status(c->coap)->handshakes, 2);
 }
 
+static void what_waits_on_an_association_that_is_replaced_is_given_back(void **state)
+{
+    struct world *w = *state;
+    world_open_server(w, (struct elv_coap_server_cfg){0});
+    struct world_client *c = open_client(w, "dev-1", key_a);
+    world_send(c, 1, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    assert_true(world_answered(w, c, 1, PATIENCE_MS));
+    w->later = true; /* not answered now */
+    world_send(c, 2, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    world_send(c, 3, (struct elv_request){.op = ELV_OP_TICKET}, false);
+    world_pass(w, 20);
+    world_act(c, ELV_DO_RELINK, 0);
+    assert_true(world_unanswered(w, c, 2, PATIENCE_MS));
+    assert_int_equal(elv_coap_client_status(c->coap)->handshakes, 2);
+    assert_int_equal(c->answer[2].err, ELV_ERR_CANCELLED);
+    assert_int_equal(c->answer[3].err, ELV_ERR_CANCELLED);
+    w->later = false;
+    world_send(c, 4, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    assert_true(world_answered(w, c, 2, PATIENCE_MS));
+}
+
+static void what_is_asked_while_an_association_is_about_to_open_is_given_back(void **state)
+{
+    struct world *w = *state;
+    world_open_server(w, (struct elv_coap_server_cfg){0});
+    struct world_client *c = open_client(w, "dev-1", key_b); /* not its key: refused */
+    world_send(c, 1, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    assert_true(world_unanswered(w, c, 1, PATIENCE_MS));
+    assert_int_equal(c->answer[1].err, ELV_OK);
+    world_act(c, ELV_DO_RELINK, 0);
+    world_send(c, 2, (struct elv_request){.op = ELV_OP_TICKET}, true);
+    assert_true(world_unanswered(w, c, 2, PATIENCE_MS));
+    assert_int_equal(c->answer[2].err, ELV_ERR_CANCELLED);
+    assert_int_equal(elv_coap_client_status(c->coap)->link, ELV_COAP_LINK_OPENING);
+    world_send(c, 3, (struct elv_request){.op = ELV_OP_TICKET}, true); /* waits for the handshake */
+    assert_true(world_unanswered(w, c, 3, PATIENCE_MS));
+    assert_int_equal(c->answer[3].err, ELV_OK);
+    assert_int_equal(elv_coap_client_status(c->coap)->refused_in_row, 2);
+}
+
 static void a_new_association_opens_beside_the_old_one(void **state)
 {
     struct world *w = *state;
@@ -750,6 +790,25 @@ static void a_wrong_configuration_is_refused_with_a_sentence(void **state)
         assert_null(server);
         assert_true(strlen(problem.text) > 10);
     }
+}
+
+static void an_address_is_served_by_one_server_only(void **state)
+{
+    struct world *w = *state;
+    char address[32];
+    world_open_server(w, (struct elv_coap_server_cfg){0});
+    snprintf(address, sizeof address, "127.0.0.1:%u",
+             (unsigned)elv_coap_server_info(w->server)->port[0]);
+    const char *listen[] = {address};
+    const struct elv_coap_server_cfg cfg = {.listen = listen,
+                                            .n_listen = 1,
+                                            .job = {"demo", 4},
+                                            .sink = {w, nothing},
+                                            .keys = {w, no_key, NULL}};
+    struct elv_coap_server *server;
+    struct elv_coap_problem problem;
+    assert_int_equal(elv_coap_server_open(&cfg, &server, &problem), ELV_ERR_IO);
+    assert_non_null(strstr(problem.text, address));
 }
 
 static void several_addresses_are_served_at_once(void **state)
@@ -1087,6 +1146,8 @@ int main(void)
         TEST(an_observer_hears_of_its_own_ticket_only_and_until_it_forgets),
         TEST(a_server_that_lost_everything_is_found_again_by_a_new_association),
         TEST(a_new_association_opens_beside_the_old_one),
+        TEST(what_is_asked_while_an_association_is_about_to_open_is_given_back),
+        TEST(what_waits_on_an_association_that_is_replaced_is_given_back),
         TEST(a_change_of_address_costs_no_handshake),
         TEST(only_dtls_records_are_on_the_wire),
         TEST(two_hundred_chunks_in_flight_survive_a_bad_network),
@@ -1097,6 +1158,7 @@ int main(void)
         TEST(nothing_is_in_the_clear_unless_allowed),
         TEST(a_wrong_configuration_is_refused_with_a_sentence),
         TEST(several_addresses_are_served_at_once),
+        TEST(an_address_is_served_by_one_server_only),
         TEST(a_forged_or_replayed_record_moves_no_client),
         TEST(a_flood_of_hellos_keeps_nobody_out),
         TEST(garbage_does_not_end_an_association),

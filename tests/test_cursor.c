@@ -149,6 +149,34 @@ static void every_float_bit_pattern_survives(void **state)
     }
 }
 
+static void floats_in_a_row_are_the_same_bytes_as_one_by_one(void **state)
+{
+    (void)state;
+    static const float v[5] = {1.0f, -2.5f, 0.0f, 3e-39f, 1e30f};
+    for (size_t n = 0; n <= 5; n++) {
+        uint8_t single[20], row[20];
+        float back[5];
+        struct elv_wr one = elv_wr_of(single, sizeof single), all = elv_wr_of(row, sizeof row);
+        for (size_t i = 0; i < n; i++)
+            elv_wr_f32(&one, v[i]);
+        elv_wr_f32s(&all, v, n);
+        assert_int_equal(all.need, 4 * n);
+        assert_memory_equal(single, row, 4 * n);
+        struct elv_rd r = elv_rd_of((struct elv_bytes){row, 4 * n});
+        elv_rd_f32s(&r, back, n);
+        assert_int_equal(r.err, ELV_OK);
+        assert_int_equal(r.left, 0);
+        assert_memory_equal(back, v, 4 * n);
+        elv_rd_f32s(&r, back, 1);
+        assert_int_equal(r.err, ELV_ERR_SHORT);
+        assert_true(back[0] == 0.0f);
+    }
+    struct elv_wr small = elv_wr_of(NULL, 0);
+    elv_wr_f32s(&small, v, 5);
+    assert_int_equal(small.err, ELV_ERR_SPACE);
+    assert_int_equal(small.need, 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +188,7 @@ int main(void)
         cmocka_unit_test(empty_views_need_no_memory),
         cmocka_unit_test(a_length_near_the_top_of_size_t_is_short_not_a_wrap),
         cmocka_unit_test(every_float_bit_pattern_survives),
+        cmocka_unit_test(floats_in_a_row_are_the_same_bytes_as_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

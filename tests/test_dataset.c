@@ -419,32 +419,6 @@ static void a_feed_scales_what_it_is_asked_for(void **state)
     elv_dataset_free(&d);
 }
 
-static void a_device_keeps_its_part_only(void **state)
-{
-    (void)state;
-    static const char *const specs[] = {"idx %s", "csv %s/t.csv"};
-    for (int i = 0; i < 2; i++) {
-        struct elv_dataset d;
-        char why[ELV_DATASET_WHY_MAX];
-        assert_int_equal(load(&d, specs[i], ELV_DATASET_TRAIN, NULL, why), ELV_OK);
-        const uint32_t n_classes = d.n_classes, label = d.labels[2];
-        static const uint32_t index[] = {2, 1};
-        assert_int_equal(elv_dataset_keep(&d, index, 2), ELV_OK);
-        assert_int_equal(d.n, 2);
-        assert_int_equal(d.n_classes, n_classes);
-        assert_int_equal(d.labels[0], label);
-        struct elv_dataset_feed f;
-        elv_dataset_feed_init(&f, &d, NULL, 0, 1, 0, 1);
-        float x[2];
-        uint32_t y;
-        assert_int_equal(elv_dataset_feed_get(&f, &(uint32_t){0}, 1, x, &y), ELV_OK);
-        assert_true(x[0] == (i == 0 ? 128.0f : 2.5f));
-        assert_int_equal(elv_dataset_keep(&d, NULL, 0), ELV_OK);
-        assert_int_equal(d.n, 0);
-        elv_dataset_free(&d);
-    }
-}
-
 static void owners_of_a_partition_are_checked(void **state)
 {
     (void)state;
@@ -472,7 +446,6 @@ int main(void)
         cmocka_unit_test(data_that_cannot_be_loaded_is_explained),
         cmocka_unit_test(examples_and_labels_must_match),
         cmocka_unit_test(a_feed_scales_what_it_is_asked_for),
-        cmocka_unit_test(a_device_keeps_its_part_only),
         cmocka_unit_test(owners_of_a_partition_are_checked),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);

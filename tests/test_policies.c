@@ -26,9 +26,9 @@ static void bsp_closes_when_nobody_is_waited_for(void **state)
     (void)state;
     const struct elv_sync_cfg cfg = {.quorum = 1};
     struct elv_sync_round r = {.version = 3, .n_asked = 5, .n_got = 4, .n_waiting = 1};
-    assert_false(elv_sync_bsp.should_commit(NULL, &cfg, &r, 0));
+    assert_false(elv_sync_by_name("bsp")->should_commit(NULL, &cfg, &r, 0));
     r.n_waiting = 0; /* the fifth has left, declined, or was refused */
-    assert_true(elv_sync_bsp.should_commit(NULL, &cfg, &r, 0));
+    assert_true(elv_sync_by_name("bsp")->should_commit(NULL, &cfg, &r, 0));
 }
 
 static void only_updates_of_the_rounds_own_version_count(void **state)
@@ -49,6 +49,7 @@ static void only_updates_of_the_rounds_own_version_count(void **state)
 static void backup_closes_with_the_first_k(void **state)
 {
     (void)state;
+    const struct elv_sync *backup = elv_sync_by_name("backup");
     static const struct {
         const char *param;
         double value;
@@ -73,15 +74,15 @@ static void backup_closes_with_the_first_k(void **state)
                                          .n_got = rows[i].n_got,
                                          .n_waiting = rows[i].n_waiting};
         const struct elv_sync_update u = {.version = 1};
-        assert_int_equal(elv_sync_backup.should_commit(NULL, &cfg, &r, 0), rows[i].commits);
-        assert_int_equal(elv_sync_backup.on_update(NULL, &cfg, &r, &u, 0).counts,
-                         rows[i].one_more_counts);
+        assert_int_equal(backup->should_commit(NULL, &cfg, &r, 0), rows[i].commits);
+        assert_int_equal(backup->on_update(NULL, &cfg, &r, &u, 0).counts, rows[i].one_more_counts);
     }
 }
 
 static void backup_wants_one_of_its_parameters(void **state)
 {
     (void)state;
+    const struct elv_sync *backup = elv_sync_by_name("backup");
     static const struct {
         const char *name;
         double value;
@@ -97,13 +98,13 @@ static void backup_wants_one_of_its_parameters(void **state)
         const struct elv_params p = one_param(rows[i].name, rows[i].value);
         const struct elv_sync_cfg cfg = {.quorum = 2, .params = &p};
         why[0] = '\0';
-        assert_int_equal(elv_sync_backup.check(&cfg, why, &line) == ELV_OK, rows[i].fine);
+        assert_int_equal(backup->check(&cfg, why, &line) == ELV_OK, rows[i].fine);
         assert_int_equal(why[0] == '\0', rows[i].fine);
         assert_int_equal(line, 12);
     }
     const struct elv_params none = {0};
     const struct elv_sync_cfg cfg = {.quorum = 2, .params = &none};
-    assert_int_equal(elv_sync_backup.check(&cfg, why, &line), ELV_ERR_RANGE);
+    assert_int_equal(backup->check(&cfg, why, &line), ELV_ERR_RANGE);
 }
 
 static void a_job_that_names_no_policy_of_ours_is_told_which_there_are(void **state)
@@ -114,14 +115,15 @@ static void a_job_that_names_no_policy_of_ours_is_told_which_there_are(void **st
     char why[ELV_JOB_ERROR_MAX];
     uint32_t line;
     elv_job_init(&job);
-    strcpy(job.sync, "asap");
+    assert_int_equal(elv_job_set(&job, "sync", "policy", "asap", 7, why), ELV_OK);
     assert_int_equal(elv_policies_of(&job, &p, why, &line), ELV_ERR_MISSING);
+    assert_int_equal(line, 7);
     assert_non_null(strstr(why, "asap"));
     assert_non_null(strstr(why, "bsp, backup"));
     strcpy(job.sync, "bsp");
     job.quorum = 1;
     assert_int_equal(elv_policies_of(&job, &p, why, &line), ELV_OK);
-    assert_ptr_equal(p.sync, &elv_sync_bsp);
+    assert_ptr_equal(p.sync, elv_sync_by_name("bsp"));
     job.sync_params = one_param("k", 3);
     assert_int_equal(elv_policies_of(&job, &p, why, &line), ELV_ERR_MISSING);
     assert_int_equal(line, 12);
@@ -133,7 +135,7 @@ static uint32_t choose(uint64_t seed, uint32_t round, uint32_t count, uint32_t n
     const struct elv_select_ask ask = {.seed = seed, .round = round, .count = count};
     for (uint32_t i = 0; i < n; i++)
         at[i] = (struct elv_candidate){.client = 10 + 3 * i, .row = n - i};
-    return elv_select_uniform.choose(&ask, at, n);
+    return elv_select_by_name("uniform")->choose(&ask, at, n);
 }
 
 static void uniform_selection_is_fair_sorted_and_repeatable(void **state)
@@ -167,7 +169,7 @@ static void fixed_sizing_gives_what_the_job_says(void **state)
     job.local_epochs = 0;
     job.local_steps = 17;
     job.batch_size = 4;
-    const struct elv_size s = elv_sizing_fixed.size(&job, &c);
+    const struct elv_size s = elv_sizing_by_name("fixed")->size(&job, &c);
     assert_int_equal(s.local_epochs, 0);
     assert_int_equal(s.local_steps, 17);
     assert_int_equal(s.batch, 4);
@@ -184,7 +186,7 @@ static void fedavg_adds_the_mean(void **state)
                                        .w = w,
                                        .mean = mean,
                                        .n = 3};
-    elv_rule_fedavg.apply(&step);
+    elv_rule_by_name("fedavg")->apply(&step);
     assert_true(w[0] == 3.0f && w[1] == 1.0f && w[2] == 3.0f);
 }
 

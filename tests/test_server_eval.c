@@ -260,7 +260,7 @@ static void a_policy_may_let_late_joiners_in_and_their_work_survives_a_restart(v
     (void)state;
     struct world w;
     struct elv_ticket t, again;
-    struct elv_sync open_door = elv_sync_bsp;
+    struct elv_sync open_door = *elv_sync_by_name("bsp");
     open_door.on_pull = let_in;
     world_init(&w);
     world_set(&w, "sync", "quorum", "1");

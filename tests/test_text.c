@@ -139,6 +139,22 @@ static void unsigned_numbers_stop_at_64_bits(void **state)
     assert_true(v == UINT64_MAX);
 }
 
+static void a_writer_counts_the_text_it_has_no_room_for(void **state)
+{
+    (void)state;
+    uint8_t out[8];
+    struct elv_wr w = elv_wr_of(out, sizeof out);
+    elv_wr_text(&w, "n=");
+    elv_wr_decimal(&w, 0);
+    elv_wr_text(&w, "");
+    assert_int_equal(w.need, 3);
+    assert_memory_equal(out, "n=0", 3);
+    assert_int_equal(w.err, ELV_OK);
+    elv_wr_decimal(&w, UINT64_MAX);
+    assert_int_equal(w.need, 23);
+    assert_int_equal(w.err, ELV_ERR_SPACE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +163,7 @@ int main(void)
         cmocka_unit_test(what_is_printed_reads_back_as_the_same_float),
         cmocka_unit_test(numbers_are_read_and_nothing_else),
         cmocka_unit_test(unsigned_numbers_stop_at_64_bits),
+        cmocka_unit_test(a_writer_counts_the_text_it_has_no_room_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

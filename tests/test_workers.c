@@ -49,7 +49,7 @@ static void event(void *self, struct elv_event *ev)
     n_ended++;
 }
 
-static void open_workers(uint32_t n_threads, uint32_t duty_percent)
+static void open_workers(uint32_t n_threads)
 {
     memset(counts, 0, sizeof counts);
     for (uint32_t i = 0; i < WORKS; i++)
@@ -60,7 +60,6 @@ static void open_workers(uint32_t n_threads, uint32_t duty_percent)
         .clock = elv_posix_clock(),
         .sink = {.event = event},
         .n_threads = n_threads,
-        .duty_percent = duty_percent,
         .slice_us = 100,
     };
     assert_int_equal(elv_workers_open(&workers, &cfg), ELV_OK);
@@ -89,7 +88,7 @@ static void every_work_ends_once_with_its_own_result(void **state)
 {
     (void)state;
     for (uint32_t n_threads = 0; n_threads <= 3; n_threads++) {
-        open_workers(n_threads, 0);
+        open_workers(n_threads);
         for (uint32_t i = 0; i < WORKS; i++)
             start(i, 1 + i * 997, i % 3 == 0 ? ELV_ERR_RANGE : ELV_OK);
         wait_for(WORKS);
@@ -110,7 +109,7 @@ static void cancelled_work_ends_between_two_slices(void **state)
 {
     (void)state;
     for (uint32_t n_threads = 0; n_threads <= 2; n_threads++) {
-        open_workers(n_threads, 0);
+        open_workers(n_threads);
         for (uint32_t i = 0; i < 8; i++)
             start(i, 0, ELV_OK); /* would go on for ever */
         start(8, 1000, ELV_OK);
@@ -130,7 +129,7 @@ static void cancelled_work_ends_between_two_slices(void **state)
 static void work_cancelled_before_its_first_slice_never_runs(void **state)
 {
     (void)state;
-    open_workers(0, 0);
+    open_workers(0);
     start(1, 10, ELV_OK);
     elv_workers_cancel(workers, 1);
     assert_int_equal(n_ended, 0); /* never inside the call */
@@ -143,33 +142,13 @@ static void work_cancelled_before_its_first_slice_never_runs(void **state)
 static void a_close_in_the_middle_leaves_nothing_behind(void **state)
 {
     (void)state;
-    open_workers(2, 0);
+    open_workers(2);
     for (uint32_t i = 0; i < 5; i++)
         start(i, i == 0 ? 1 : 0, ELV_OK);
     while (!atomic_load(&counts[1].started))
         continue;
     elv_workers_close(workers);
     elv_workers_close(NULL);
-}
-
-static void a_duty_below_one_hundred_rests_between_slices(void **state)
-{
-    (void)state;
-    for (uint32_t n_threads = 0; n_threads <= 1; n_threads++) {
-        open_workers(n_threads, 20);
-        const elv_time_us began = elv_posix_clock().now(NULL);
-        start(0, 200000, ELV_OK);
-        wait_for(1);
-        const elv_time_us took = elv_posix_clock().now(NULL) - began;
-        struct elv_workers_stats stats;
-        elv_workers_stats(workers, &stats);
-        /* all rests but the one after the last slice lie between the two readings */
-        assert_true(took >= (stats.busy_us - stats.slice_max_us) * 4 + stats.busy_us);
-        elv_workers_close(workers);
-    }
-    struct elv_workers *none = NULL;
-    const struct elv_workers_cfg cfg = {.clock = elv_posix_clock(), .duty_percent = 101};
-    assert_int_equal(elv_workers_open(&none, &cfg), ELV_ERR_ARG);
 }
 
 int main(void)
@@ -179,7 +158,6 @@ int main(void)
         cmocka_unit_test(cancelled_work_ends_between_two_slices),
         cmocka_unit_test(work_cancelled_before_its_first_slice_never_runs),
         cmocka_unit_test(a_close_in_the_middle_leaves_nothing_behind),
-        cmocka_unit_test(a_duty_below_one_hundred_rests_between_slices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,8 @@ struct asked {
     uint32_t sequence; /* 0: vacant */
     uint32_t id;
     enum elv_op op;
-    bool lost; /* NO_ANSWER is to be reported */
+    bool lost;  /* NO_ANSWER is to be reported */
+    bool moved; /* because a new association takes the place of the one it was asked on */
     bool observe;
     bool observed; /* `seen` is meaningful */
     uint32_t seen; /* sequence number of the newest notification */
@@ -103,11 +104,14 @@ static void lose(struct elv_coap_client *c, struct asked *a)
     a->lost = true;
 }
 
-static void lose_all_on(struct elv_coap_client *c, const coap_session_t *session)
+static void lose_all_on(struct elv_coap_client *c, const coap_session_t *session, bool moved)
 {
     for (uint32_t i = 0; i <= c->mask; i++) {
-        if (c->asked[i].sequence != 0 && c->asked[i].on == session)
-            lose(c, &c->asked[i]);
+        struct asked *a = &c->asked[i];
+        if (a->sequence == 0 || a->on != session)
+            continue;
+        a->moved = moved && !a->lost;
+        lose(c, a);
     }
 }
 
@@ -129,7 +133,8 @@ static void report_lost(struct elv_coap_client *c)
         struct asked *a = &c->asked[i];
         if (a->sequence == 0 || !a->lost)
             continue;
-        struct elv_event ev = {.kind = ELV_EV_NO_ANSWER, .id = a->id};
+        struct elv_event ev = {
+            .kind = ELV_EV_NO_ANSWER, .id = a->id, .err = a->moved ? ELV_ERR_CANCELLED : ELV_OK};
         release(c, a);
         c->status.unanswered++;
         c->cfg.sink.event(c->cfg.sink.self, &ev);
@@ -200,6 +205,7 @@ static void send_request(struct elv_coap_client *c, const struct elv_action *act
 {
     const struct line *line = c->current.session != NULL ? &c->current : &c->next;
     const bool usable = line->session != NULL && !line->failed;
+    const bool moved = !usable && c->relink; /* one is about to be opened: ask again then */
     if (!usable)
         want_line(c);
     if (!action->reliable && !(usable && line->up))
@@ -213,6 +219,7 @@ static void send_request(struct elv_coap_client *c, const struct elv_action *act
         c->fetch.restarts = 0;
         c->fetch.len = 0;
     }
+    a->moved = moved;
     if (!usable || !send_on(c, line->session, a, &action->request, action->reliable, 0))
         lose(c, a);
 }
@@ -423,18 +430,20 @@ static int on_wrong_name(const char *name, const uint8_t *cert, size_t cert_len,
     return 0;
 }
 
-/* Never called while libcoap is at work with the session. */
-static void close_line(struct elv_coap_client *c, struct line *line)
+/* Never called while libcoap is at work with the session. `moved`: another stands already. */
+static void end_line(struct elv_coap_client *c, struct line *line, bool moved)
 {
     coap_session_t *session = line->session;
     if (session == NULL)
         return;
-    lose_all_on(c, session);
+    lose_all_on(c, session, moved);
     line->session = NULL;
     line->up = false;
     coap_session_disconnected(session, COAP_NACK_NOT_DELIVERABLE);
     coap_session_release(session);
 }
+
+static void close_line(struct elv_coap_client *c, struct line *line) { end_line(c, line, false); }
 
 static void judge_failure(struct elv_coap_client *c, const struct line *line)
 {
@@ -519,7 +528,7 @@ static void look_after_lines(struct elv_coap_client *c)
     look_after(c, &c->current);
     look_after(c, &c->next);
     if (c->next.up) {
-        close_line(c, &c->current);
+        end_line(c, &c->current, true);
         c->current = c->next;
         c->next = (struct line){0};
     }

@@ -370,13 +370,14 @@ static void refuse(struct elv_coap_server *s, coap_pdu_t *pdu, uint8_t code,
     answer_now(s, pdu, &a);
 }
 
-/* Notifications are confirmable now and then only, so that one whose client has gone is found out
- * (RFC 7641, section 4.5) without a heap of repetitions for it. */
+/* Notifications are confirmable, for a client that misses one may be what a round waits for; but at
+ * most one a second, so that one whose client has gone (RFC 7641, section 4.5) leaves no heap of
+ * repetitions behind. */
 static coap_pdu_type_t notification_type(struct elv_coap_seat *seat)
 {
     coap_tick_t now;
     coap_ticks(&now);
-    if (seat->confirmed != 0 && now - seat->confirmed < 10u * COAP_TICKS_PER_SECOND)
+    if (seat->confirmed != 0 && now - seat->confirmed < COAP_TICKS_PER_SECOND)
         return COAP_MESSAGE_NON;
     seat->confirmed = now;
     return COAP_MESSAGE_CON;
@@ -806,9 +807,11 @@ static enum elv_err listen_on(struct elv_coap_server *s, const char *text,
     coap_endpoint_t *endpoint =
         coap_new_endpoint(s->context, &address, place.secure ? COAP_PROTO_DTLS : COAP_PROTO_UDP);
     if (endpoint == NULL) {
-        snprintf(problem->text, sizeof problem->text, "cannot listen on '%s'", text);
+        snprintf(problem->text, sizeof problem->text,
+                 "cannot listen on '%s': not this machine's address, or in use", text);
         return ELV_ERR_IO;
     }
+    elv_coap_own(fd);
     coap_endpoint_set_default_mtu(endpoint, ELV_COAP_MTU);
     struct elv_coap_server_info *info = &s->info;
     const uint32_t got = elv_coap_grow(fd, s->cfg.receive_buffer, &info->port[info->n_listen]);

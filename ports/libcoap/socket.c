@@ -130,6 +130,12 @@ static uint16_t local_port(int fd)
     return 0;
 }
 
+void elv_coap_own(int fd)
+{
+    const int off = 0;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &off, sizeof off);
+}
+
 uint32_t elv_coap_grow(int fd, uint32_t want, uint16_t *port)
 {
     int type = 0, size = 0;

@@ -31,6 +31,10 @@ int elv_coap_next_socket(void);
  * datagram socket; `*port` (may be NULL) becomes its local port. */
 uint32_t elv_coap_grow(int fd, uint32_t want, uint16_t *port);
 
+/* Keeps others off the address `fd` is bound to. Libcoap lets anybody bind it once more, and the
+ * newcomer would get all the datagrams. */
+void elv_coap_own(int fd);
+
 /* Reads what has arrived at a context's sockets, many datagrams for each pass over its sessions. */
 struct elv_coap_pump {
     coap_context_t *context;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "ports/posix/file.h"
 
 struct span {
@@ -144,19 +145,27 @@ enum elv_err elv_credential_parse(struct elv_bytes text, struct elv_credential *
     return why == NULL ? ELV_OK : ELV_ERR_FORMAT;
 }
 
+static void print_field(struct elv_line *l, const char *name, const char *value)
+{
+    elv_line_add(l, name);
+    elv_line_add(l, value);
+    elv_line_add(l, "\n");
+}
+
 size_t elv_credential_print(const struct elv_credential *c, char out[ELV_CREDENTIAL_TEXT_MAX])
 {
-    const size_t cap = ELV_CREDENTIAL_TEXT_MAX;
-    int n = snprintf(out, cap, "identity = %s\n", c->identity);
-    if (c->key_len == 0)
-        return (size_t)n + (size_t)snprintf(out + n, cap - (size_t)n,
-                                            "certificate = %s\nprivate_key = %s\nca = %s\n",
-                                            c->certificate, c->private_key, c->ca);
-    n += snprintf(out + n, cap - (size_t)n, "key = ");
-    for (uint8_t i = 0; i < c->key_len; i++)
-        n += snprintf(out + n, cap - (size_t)n, "%02x", (unsigned)c->key[i]);
-    n += snprintf(out + n, cap - (size_t)n, "\n");
-    return (size_t)n;
+    struct elv_line l = elv_line_of(out, ELV_CREDENTIAL_TEXT_MAX);
+    print_field(&l, "identity = ", c->identity);
+    if (c->key_len == 0) {
+        print_field(&l, "certificate = ", c->certificate);
+        print_field(&l, "private_key = ", c->private_key);
+        print_field(&l, "ca = ", c->ca);
+        return l.len;
+    }
+    elv_line_add(&l, "key = ");
+    elv_line_hex(&l, c->key, c->key_len);
+    elv_line_add(&l, "\n");
+    return l.len;
 }
 
 enum elv_err elv_credential_load(const char *path, struct elv_credential *c,

@@ -284,45 +284,6 @@ enum elv_err elv_dataset_load(struct elv_dataset *d, const char *spec, enum elv_
     return ELV_ERR_ARG;
 }
 
-/* New blocks for the values and labels of some examples. */
-static bool copy_some(const struct elv_dataset *d, const uint32_t *index, uint32_t n,
-                      uint8_t **values, uint32_t **labels)
-{
-    const size_t size = (size_t)d->n_values * (d->u8 != NULL ? 1 : sizeof(float));
-    const uint8_t *from = d->u8 != NULL ? d->u8 : (const uint8_t *)d->f32;
-    *values = malloc(n > 0 ? n * size : 1);
-    *labels = malloc(n > 0 ? n * sizeof **labels : 1);
-    if (*values == NULL || *labels == NULL) {
-        free(*values);
-        free(*labels);
-        return false;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        memcpy(*values + i * size, from + index[i] * size, size);
-        (*labels)[i] = d->labels[index[i]];
-    }
-    return true;
-}
-
-enum elv_err elv_dataset_keep(struct elv_dataset *d, const uint32_t *index, uint32_t n)
-{
-    uint8_t *values;
-    uint32_t *labels;
-    if (!copy_some(d, index, n, &values, &labels))
-        return ELV_ERR_MEMORY;
-    struct elv_dataset kept = *d;
-    kept.n = n;
-    kept.values = values;
-    kept.u8 = d->u8 != NULL ? values : NULL;
-    kept.f32 = d->u8 != NULL ? NULL : (const float *)(void *)values;
-    kept.memory = labels;
-    kept.labels = labels;
-    kept.release = free_block;
-    elv_dataset_free(d);
-    *d = kept;
-    return ELV_OK;
-}
-
 void elv_dataset_free(struct elv_dataset *d)
 {
     if (d->values != NULL)

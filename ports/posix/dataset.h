@@ -52,10 +52,6 @@ enum elv_err elv_dataset_of(struct elv_dataset *d, const struct elv_array *x,
                             const struct elv_array *y, uint8_t *values,
                             void (*release)(uint8_t *values), char why[ELV_DATASET_WHY_MAX]);
 
-/* Keeps examples index[0..n) only, in that order, and gives the others' memory back: one device
- * needs its part, not the whole set. `n_classes` stays. ELV_ERR_MEMORY: nothing changed. */
-enum elv_err elv_dataset_keep(struct elv_dataset *d, const uint32_t *index, uint32_t n);
-
 void elv_dataset_free(struct elv_dataset *d);
 
 /* Owners of a `file PART.npy` partition: one whole number per example into owner [n].

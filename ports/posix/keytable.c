@@ -5,28 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/msg.h"
+#include "common/text.h"
 #include "ports/posix/file.h"
 
 #define GENERATION_MAX 999999999u
 
-static bool is_name_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == ':' || c == '-';
-}
-
 /* A decimal number without sign or leading zero, 1 and up: one way to write each. */
 static bool parse_number(const char *at, size_t len, uint32_t max, uint32_t *value)
 {
-    if (len == 0 || len > 10 || at[0] == '0')
-        return false;
-    uint64_t v = 0;
-    for (size_t i = 0; i < len; i++) {
-        if (at[i] < '0' || at[i] > '9')
-            return false;
-        v = v * 10 + (uint64_t)(at[i] - '0');
-    }
-    if (v > max)
+    uint64_t v;
+    if (len == 0 || at[0] == '0' || !elv_text_uint(at, len, &v) || v > max)
         return false;
     *value = (uint32_t)v;
     return true;
@@ -35,14 +24,12 @@ static bool parse_number(const char *at, size_t len, uint32_t max, uint32_t *val
 bool elv_identity_split(const char *identity, size_t len, char name[ELV_KEY_NAME_MAX + 1],
                         uint32_t *generation)
 {
-    size_t n = 0;
-    while (n < len && is_name_char(identity[n]))
-        n++;
-    if (n == 0 || n > ELV_KEY_NAME_MAX)
+    const char *sign = len > 0 ? memchr(identity, '#', len) : NULL;
+    const size_t n = sign != NULL ? (size_t)(sign - identity) : len;
+    if (!elv_name_ok((struct elv_text){identity, n}, ELV_KEY_NAME_MAX))
         return false;
     uint32_t g = 1;
-    if (n < len && (identity[n] != '#' ||
-                    !parse_number(identity + n + 1, len - n - 1, GENERATION_MAX, &g) || g == 1))
+    if (sign != NULL && (!parse_number(sign + 1, len - n - 1, GENERATION_MAX, &g) || g == 1))
         return false;
     memcpy(name, identity, n);
     name[n] = 0;
@@ -155,14 +142,18 @@ enum elv_err elv_key_parse(struct elv_bytes line, struct elv_key *key, char why[
 
 size_t elv_key_print(const struct elv_key *key, char out[ELV_KEY_LINE_MAX])
 {
-    int n = snprintf(out, ELV_KEY_LINE_MAX, "%u %s", (unsigned)key->number, key->name);
-    if (key->generation > 1)
-        n += snprintf(out + n, ELV_KEY_LINE_MAX - (size_t)n, "#%u", (unsigned)key->generation);
-    n += snprintf(out + n, ELV_KEY_LINE_MAX - (size_t)n, key->key_len == 0 ? " certificate" : " ");
-    for (uint8_t i = 0; i < key->key_len; i++)
-        n += snprintf(out + n, ELV_KEY_LINE_MAX - (size_t)n, "%02x", (unsigned)key->key[i]);
-    n += snprintf(out + n, ELV_KEY_LINE_MAX - (size_t)n, key->revoked ? " revoked" : " enabled");
-    return (size_t)n;
+    struct elv_line l = elv_line_of(out, ELV_KEY_LINE_MAX);
+    elv_line_uint(&l, key->number);
+    elv_line_add(&l, " ");
+    elv_line_add(&l, key->name);
+    if (key->generation > 1) {
+        elv_line_add(&l, "#");
+        elv_line_uint(&l, key->generation);
+    }
+    elv_line_add(&l, key->key_len == 0 ? " certificate" : " ");
+    elv_line_hex(&l, key->key, key->key_len);
+    elv_line_add(&l, key->revoked ? " revoked" : " enabled");
+    return l.len;
 }
 
 static int by_name(const void *a, const void *b)

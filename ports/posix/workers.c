@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/assert.h"
@@ -33,8 +32,7 @@ struct elv_workers {
     int event;          /* written when `ended` may have something */
     struct queue ready; /* waits for its next slice */
     struct queue running;
-    struct queue ended;     /* its event is owed */
-    elv_time_us rest_until; /* without threads */
+    struct queue ended; /* its event is owed */
     bool stopping;
     struct elv_workers_stats stats;
     uint32_t n_threads;
@@ -124,13 +122,13 @@ static void adapt(const struct elv_workers *w, struct work *k, elv_time_us took)
         k->budget /= 2;
 }
 
-/* Runs one slice of the first work and returns how long to rest after it, -1 if there was no work.
- * Called with the mutex held; lets it go while the node computes. */
-static elv_time_us run_slice(struct elv_workers *w)
+/* Runs one slice of the first work; false if there was none. Called with the mutex held; lets it go
+ * while the node computes. */
+static bool run_slice(struct elv_workers *w)
 {
     struct work *k = pop(&w->ready);
     if (k == NULL)
-        return -1;
+        return false;
     push(&w->running, k);
     pthread_mutex_unlock(&w->mutex);
 
@@ -151,23 +149,7 @@ static elv_time_us run_slice(struct elv_workers *w)
         end_work(w, k, ELV_ERR_CANCELLED);
     else
         push(&w->ready, k);
-    return took * (100 - w->cfg.duty_percent) / w->cfg.duty_percent;
-}
-
-/* With the mutex held: sleeps, unless everything stops. */
-static void rest(struct elv_workers *w, elv_time_us us)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)(us / 1000000);
-    until.tv_nsec += (long)(us % 1000000) * 1000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    int rc = 0;
-    while (!w->stopping && rc != ETIMEDOUT)
-        rc = pthread_cond_timedwait(&w->wake, &w->mutex, &until);
+    return true;
 }
 
 static void *thread(void *self)
@@ -175,17 +157,13 @@ static void *thread(void *self)
     struct elv_workers *w = self;
     pthread_mutex_lock(&w->mutex);
     while (!w->stopping) {
-        const elv_time_us pause = run_slice(w);
-        if (pause > 0)
-            rest(w, pause);
-        else if (pause < 0 && !w->stopping)
+        if (!run_slice(w) && !w->stopping)
             pthread_cond_wait(&w->wake, &w->mutex);
     }
     pthread_mutex_unlock(&w->mutex);
     return NULL;
 }
 
-/* A resting thread may swallow the one wake-up meant for an idle one, hence broadcast. */
 void elv_workers_start(struct elv_workers *w, uint32_t id, const struct elv_compute *work)
 {
     struct work *k = malloc(sizeof *k);
@@ -194,7 +172,7 @@ void elv_workers_start(struct elv_workers *w, uint32_t id, const struct elv_comp
     pthread_mutex_lock(&w->mutex);
     push(&w->ready, k);
     w->stats.waiting++;
-    pthread_cond_broadcast(&w->wake);
+    pthread_cond_signal(&w->wake);
     pthread_mutex_unlock(&w->mutex);
 }
 
@@ -233,12 +211,10 @@ static void deliver_ended(struct elv_workers *w)
 static void ready(void *self)
 {
     struct elv_workers *w = self;
-    if (w->n_threads == 0 && now_of(w) >= w->rest_until) {
+    if (w->n_threads == 0) {
         pthread_mutex_lock(&w->mutex);
-        const elv_time_us pause = run_slice(w);
+        run_slice(w);
         pthread_mutex_unlock(&w->mutex);
-        if (pause > 0)
-            w->rest_until = now_of(w) + pause;
     }
     deliver_ended(w);
 }
@@ -248,7 +224,7 @@ static elv_time_us deadline(const void *self)
     const struct elv_workers *w = self;
     if (w->n_threads > 0 || w->ready.first == NULL)
         return ELV_NEVER; /* what has ended makes the descriptor readable */
-    return w->rest_until;
+    return 0;             /* at once */
 }
 
 struct elv_source elv_workers_source(struct elv_workers *w)
@@ -280,24 +256,16 @@ static struct elv_workers *allocate(const struct elv_workers_cfg *cfg)
     w->cfg = *cfg;
     if (w->cfg.slice_us == 0)
         w->cfg.slice_us = cfg->n_threads > 0 ? 20000 : 5000;
-    if (w->cfg.duty_percent == 0)
-        w->cfg.duty_percent = 100;
     queue_init(&w->ready);
     queue_init(&w->running);
     queue_init(&w->ended);
     pthread_mutex_init(&w->mutex, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    pthread_cond_init(&w->wake, NULL);
     return w;
 }
 
 enum elv_err elv_workers_open(struct elv_workers **out, const struct elv_workers_cfg *cfg)
 {
-    if (cfg->duty_percent > 100)
-        return ELV_ERR_ARG;
     struct elv_workers *w = allocate(cfg);
     if (w == NULL)
         return ELV_ERR_MEMORY;

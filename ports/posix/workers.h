@@ -17,10 +17,8 @@ struct elv_workers_cfg {
     struct elv_node node;
     struct elv_clock clock;
     struct elv_sink sink;
-    uint32_t n_threads;    /* 0: no threads */
-    elv_time_us slice_us;  /* what a slice should take; 0: 20 ms on threads, 5 ms without */
-    uint32_t duty_percent; /* share of the time spent computing, 1..100; 0: 100. After a slice a
-                              thread rests so long that its share comes out */
+    uint32_t n_threads;   /* 0: no threads */
+    elv_time_us slice_us; /* what a slice should take; 0: 20 ms on threads, 5 ms without */
 };
 
 struct elv_workers_stats {
@@ -33,8 +31,7 @@ struct elv_workers_stats {
 
 struct elv_workers;
 
-/* Starts the threads. ELV_ERR_ARG: a duty above 100; ELV_ERR_MEMORY; ELV_ERR_IO: the system gives
- * no descriptor or thread. */
+/* Starts the threads. ELV_ERR_MEMORY; ELV_ERR_IO: the system gives no descriptor or thread. */
 enum elv_err elv_workers_open(struct elv_workers **w, const struct elv_workers_cfg *cfg);
 
 /* `id` is not in use by work that has not ended. What `work` points to stays until it has. */
