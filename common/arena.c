@@ -12,7 +12,7 @@ struct elv_arena elv_arena_of(void *base, size_t cap)
     return (struct elv_arena){.base = base, .cap = cap};
 }
 
-void *elv_arena_take(struct elv_arena *a, size_t count, size_t size)
+void *elv_arena_take_raw(struct elv_arena *a, size_t count, size_t size)
 {
     size_t len, padded, used;
     if (!elv_size_mul(count, size, &len) || !elv_size_add(len, ELV_ARENA_ALIGN - 1, &padded) ||
@@ -28,5 +28,11 @@ void *elv_arena_take(struct elv_arena *a, size_t count, size_t size)
         a->err = ELV_ERR_SPACE;
     if (a->err != ELV_OK)
         return NULL;
-    return memset(a->base + at, 0, len);
+    return a->base + at;
+}
+
+void *elv_arena_take(struct elv_arena *a, size_t count, size_t size)
+{
+    void *piece = elv_arena_take_raw(a, count, size);
+    return piece == NULL ? NULL : memset(piece, 0, count * size);
 }

@@ -30,6 +30,9 @@ struct elv_arena elv_arena_of(void *base, size_t cap);
 /* A zeroed piece of `count * size` bytes, aligned to ELV_ARENA_ALIGN. NULL while counting, when the
  * block is exhausted or when the product overflows (then `err` is set). */
 void *elv_arena_take(struct elv_arena *a, size_t count, size_t size);
+/* The same, but as it lies: for what is written before it is read, so that what a run never needs
+ * is never touched and costs no memory where memory is given out page by page. */
+void *elv_arena_take_raw(struct elv_arena *a, size_t count, size_t size);
 
 #ifdef __cplusplus
 }

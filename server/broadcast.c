@@ -15,8 +15,8 @@ static void layout_steps(struct elv_broadcast *c, struct elv_arena *a)
     const size_t fit = (model_len > STEPS_LEN_MIN ? model_len : STEPS_LEN_MIN) / c->step_cap;
     c->n_steps = fit < 1 ? 1 : fit > ELV_STEPS_MAX ? ELV_STEPS_MAX : (uint32_t)fit;
     for (uint32_t i = 0; i < c->n_steps; i++) {
-        c->steps[i].at = elv_arena_take(a, c->step_chunks_max, sizeof *c->steps[i].at);
-        c->steps[i].bytes = elv_arena_take(a, c->step_cap, 1);
+        c->steps[i].at = elv_arena_take_raw(a, c->step_chunks_max, sizeof *c->steps[i].at);
+        c->steps[i].bytes = elv_arena_take_raw(a, c->step_cap, 1);
     }
 }
 

@@ -68,6 +68,8 @@ void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_de
                      const struct elv_eval_sums *eval, struct elv_actions *out)
 {
     struct elv_row *r = &s->roster.rows[row];
+    if (r->last_durable)
+        r->before = r->last;
     r->last = *d;
     r->last_durable = r->last_failed = false;
     r->upload = ELV_ROW_NONE;
@@ -203,6 +205,8 @@ void elv_core_verified(struct elv_server *s, struct elv_actions *out)
         const struct elv_verify_item *item = &s->verify.items[i];
         if (item->lost) {
             s->log_lost = true;
+            s->stats.log_losses++;
+            elv_note_add(&s->notes, ELV_NOTE_LOG_LOST, s->now)->round = s->round.seq;
             elv_core_drop_upload(s, item->up, ELV_REASON_STORAGE, out);
         } else if (s->round.state != ELV_ROUND_OPEN) {
             elv_core_drop_upload(s, item->up, ELV_REASON_ROUND_CLOSED, out);
@@ -230,7 +234,8 @@ static void undo(struct elv_server *s, struct elv_row *row)
     }
     r->n_soft--;
     s->n_unsaved--;
-    row->last = (struct elv_rec_decision){0};
+    row->last = row->before;
+    row->last_durable = row->last.assignment != 0;
     row->last_failed = false;
 }
 

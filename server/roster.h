@@ -34,6 +34,7 @@ struct elv_row {
     uint8_t codec;
     struct elv_offer offer;
     struct elv_rec_decision last;   /* assignment 0: none yet */
+    struct elv_rec_decision before; /* durable; what `last` goes back to if it cannot be stored */
     bool last_durable, last_failed; /* neither: its STORE is under way */
     uint32_t upload;                /* slot, or ELV_ROW_NONE */
     uint32_t log_seq;               /* which round's log `log_bytes` counts */

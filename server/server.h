@@ -13,8 +13,7 @@
  *
  * What the server relies on in its store: APPEND is carried out at once and can be read from then
  * on; when one fails, so do all STOREs with an id, until one drops that log. A failed STORE takes
- * with it what was submitted after it until its STORED event is delivered.
- */
+ * with it what was submitted after it until its STORED event is delivered. */
 #ifndef ELV_SERVER_SERVER_H
 #define ELV_SERVER_SERVER_H
 
@@ -60,7 +59,8 @@ struct elv_server_cfg {
     const float *start; /* f32 [n_shared], read by init; NULL: values from the seed */
 };
 
-/* Counters only grow; the others say how things are. */
+/* Counters only grow, but for updates_used: an update that could not be made durable, and so was
+ * acknowledged to nobody, is taken back. The others say how things are. */
 struct elv_server_stats {
     uint64_t requests, malformed;
     uint64_t refused[32]; /* refusals given, by enum elv_reason */

@@ -7,9 +7,9 @@
 
 void elv_unpacked_layout(struct elv_unpacked *p, struct elv_arena *a, uint32_t coords_max)
 {
-    p->record = elv_arena_take(a, ELV_LOG_RECORD_MAX, 1);
-    p->inflated = elv_arena_take(a, ELV_CHUNK_PAYLOAD_MAX, 1);
-    p->values = elv_arena_take(a, coords_max, sizeof *p->values);
+    p->record = elv_arena_take_raw(a, ELV_LOG_RECORD_MAX, 1);
+    p->inflated = elv_arena_take_raw(a, ELV_CHUNK_PAYLOAD_MAX, 1);
+    p->values = elv_arena_take_raw(a, coords_max, sizeof *p->values);
 }
 
 enum elv_err elv_unpack_read(struct elv_unpack *u, const struct elv_upload *up, uint32_t index,

@@ -18,8 +18,8 @@ void elv_uploads_layout(struct elv_uploads *u, struct elv_arena *a, uint32_t n, 
     *u = (struct elv_uploads){.n = n, .chunks_max = chunks_max};
     u->at = elv_arena_take(a, n, sizeof *u->at);
     for (uint32_t i = 0; i < n; i++) {
-        struct elv_chunk_ref *refs = elv_arena_take(a, chunks_max, sizeof *refs);
-        uint64_t *words = elv_arena_take(a, ELV_BITMAP_WORDS(chunks_max), sizeof *words);
+        struct elv_chunk_ref *refs = elv_arena_take_raw(a, chunks_max, sizeof *refs);
+        uint64_t *words = elv_arena_take_raw(a, ELV_BITMAP_WORDS(chunks_max), sizeof *words);
         if (u->at == NULL || words == NULL)
             continue;
         u->at[i].refs = refs;

@@ -9,7 +9,7 @@
 void elv_verify_layout(struct elv_verify *v, struct elv_arena *a, uint32_t coords_max)
 {
     elv_unpacked_layout(&v->buf, a, coords_max);
-    v->decoded = elv_arena_take(a, coords_max, sizeof *v->decoded);
+    v->decoded = elv_arena_take_raw(a, coords_max, sizeof *v->decoded);
 }
 
 static void begin_item(struct elv_verify *v)

@@ -1,11 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds the release and runs its benchmarks.
+# Builds the release and runs its benchmarks, on a machine that should have nothing else to do.
 #
-#     sh tests/bench.sh               all of them
-#     sh tests/bench.sh fold commits  only bench_fold and bench_commits
+#     sh tests/bench.sh                  all of them: two minutes
+#     sh tests/bench.sh round commits    only these
 #
-# Each prints its figures beside the reference it is measured against, and fails when what it
+#     round     a round of eight real clients over DTLS     commits   durable commits of a server
+#     start     restarting a server, a waiting client       store     what the disk alone could do
+#     kernels   training and folding                        coap      requests of the CoAP server
+#
+# Prints one line for each figure,
+#
+#     bench NAME FIGURE UNIT ref REFERENCE FIGURE ratio X
+#
+# where the reference is a budget or something measured beside it. Fails when what a benchmark
 # computes is wrong; no figure makes it fail.
 set -eu
 
@@ -13,8 +21,8 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 deps=${ELV_DEPS:-$root/.deps}
 
-sh ports/packages.sh test
-DEPS_BUILD=1 sh ports/deps.sh "$deps"
+sh ports/packages.sh test >&2
+sh ports/deps.sh "$deps" >&2
 mkdir -p build
 { cmake --preset release -DELV_TESTS=ON -DCMAKE_PREFIX_PATH="$deps" &&
     cmake --build build/release; } >build/release.log 2>&1 || {
@@ -22,21 +30,17 @@ mkdir -p build
     exit 1
 }
 
-if [ $# -eq 0 ]; then
-    for source in tests/bench_*.c; do
-        [ -e "$source" ] || continue
-        name=${source#tests/bench_}
-        set -- "$@" "${name%.c}"
-    done
-fi
+[ $# -gt 0 ] || set -- round commits start store kernels coap
 status=0
 for name in "$@"; do
     program=build/release/tests/bench_$name
-    if [ ! -x "$program" ]; then
+    if [ -f "tests/bench_$name.sh" ]; then
+        sh "tests/bench_$name.sh" build/release || status=1
+    elif [ -x "$program" ]; then
+        (cd build/release && "tests/bench_$name") || status=1
+    else
         echo "there is no benchmark '$name'" >&2
         exit 2
     fi
-    printf '== %s\n' "$name"
-    "$program" || status=1
 done
 exit $status

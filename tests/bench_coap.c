@@ -213,14 +213,13 @@ static void measure(pid_t server, uint16_t port, const char *name, enum elv_op o
     play(p, n, WARM_US);
     const uint64_t before = total(p, n);
     const double server_before = cpu_us(server), own_before = cpu_us(0);
-    const int64_t start = relay_now();
     play(p, n, RUN_US);
-    const double us = (double)(relay_now() - start);
     const double pairs = (double)(total(p, n) - before);
     const double cost = (cpu_us(server) - server_before) / pairs;
-    printf("bench coap op=%s clients=%d window=%u pairs_per_s=%.0f server_us_per_pair=%.2f "
-           "client_us_per_pair=%.2f one_core_pairs_per_s=%.0f\n",
-           name, n, window, pairs / us * 1e6, cost, (cpu_us(0) - own_before) / pairs, 1e6 / cost);
+    printf("bench coap_%s_%dx%u %.2f us/pair ref budget 25 ratio %.2f\n", name, n, window, cost,
+           cost / 25);
+    printf("bench coap_%s_%dx%u_client %.2f us/pair ref server %.2f ratio %.2f\n", name, n, window,
+           (cpu_us(0) - own_before) / pairs, cost, (cpu_us(0) - own_before) / pairs / cost);
     fflush(stdout);
     for (int i = 0; i < n; i++)
         elv_coap_client_close(p[i].coap);
@@ -247,7 +246,6 @@ static void idle(pid_t server, uint16_t port, int n)
     static struct player p[IDLE_MAX];
     const long before = resident_kib(server);
     const double cpu = cpu_us(server);
-    const int64_t start = relay_now();
     for (int first = 0; first < n; first += CLIENTS_MAX) {
         const int m = n - first < CLIENTS_MAX ? n - first : CLIENTS_MAX;
         struct player *some = &p[first];
@@ -264,11 +262,10 @@ static void idle(pid_t server, uint16_t port, int n)
                 some[i].source.ready(some[i].source.self);
         }
     }
-    const double us = (double)(relay_now() - start);
-    printf("bench coap sessions=%d opened_per_s=%.0f server_us_per_session=%.0f "
-           "server_kib_per_session=%.1f\n",
-           n, n / us * 1e6, (cpu_us(server) - cpu) / n,
-           (double)(resident_kib(server) - before) / n);
+    const double each = (cpu_us(server) - cpu) / n;
+    const double kib = (double)(resident_kib(server) - before) / n;
+    printf("bench coap_session_opened %.0f us ref budget 1000 ratio %.2f\n", each, each / 1000);
+    printf("bench coap_session_kept %.1f KiB ref budget 64 ratio %.2f\n", kib, kib / 64);
     fflush(stdout);
 }
 

@@ -221,6 +221,7 @@ static void transact(struct fake_disk *d, size_t from, size_t to, bool *failing)
         return;
     }
     const bool broken = d->broken_log != 0 && !drops_broken_log(d, from, to);
+    bool told = false;
     if (d->fail > 0 || broken) {
         d->fail -= d->fail > 0;
         *failing = true; /* and with it all that was submitted behind it */
@@ -231,14 +232,16 @@ static void transact(struct fake_disk *d, size_t from, size_t to, bool *failing)
         if (!*failing)
             carry_out(d, &d->queue[i]);
         report(d, d->queue[i].id, *failing ? ELV_ERR_IO : ELV_OK);
+        told = told || d->queue[i].id != 0;
     }
+    d->failing = *failing && !told;
     for (size_t i = 0; i < d->n_logs && !*failing; i++)
         d->logs[i].synced = d->logs[i].len;
 }
 
 void fake_disk_flush(struct fake_disk *d)
 {
-    bool failing = false;
+    bool failing = d->failing; /* until somebody hears of it */
     for (size_t from = 0, to; from < d->n_queue && !d->dead; from = to) {
         for (to = from; !d->last[to]; to++)
             continue;
@@ -262,7 +265,7 @@ void fake_disk_crash(struct fake_disk *d, bool power)
 {
     forget_queue(d);
     d->n_events = d->at_event = 0;
-    d->dead = false;
+    d->dead = d->failing = false;
     d->crash_at = 0;
     for (size_t i = 0; power && i < d->n_logs; i++)
         d->logs[i].len = d->logs[i].synced;

@@ -47,6 +47,7 @@ struct fake_disk {
     uint64_t crash_at;       /* this one, counted from 1, and all later ones are lost; 0: never */
     bool dead;               /* it has come to that: nothing is heard of again until revived */
     uint32_t fail;           /* so many transactions fail */
+    bool failing;            /* one without an id did, and nobody has been told yet */
     bool drop_appends;       /* a full disk: appends vanish, and that log's transactions fail */
     uint64_t broken_log;     /* the log they vanished from; 0: none */
 };

@@ -98,6 +98,23 @@ static void a_piece_of_nothing_takes_nothing(void **state)
     assert_ptr_equal(elv_arena_take(&a, 64, 1), block);
 }
 
+static void a_raw_piece_lies_like_a_zeroed_one_and_is_left_alone(void **state)
+{
+    (void)state;
+    static _Alignas(ELV_ARENA_ALIGN) uint8_t block[256];
+    memset(block, 0xa5, sizeof block);
+    struct elv_arena a = elv_arena_of(block, sizeof block);
+    uint8_t *zeroed = elv_arena_take(&a, 10, 1), *raw = elv_arena_take_raw(&a, 10, 10);
+    assert_ptr_equal(zeroed, block);
+    assert_ptr_equal(raw, block + 64);
+    assert_int_equal(a.used, 192);
+    assert_int_equal(zeroed[9], 0);
+    for (size_t i = 0; i < 100; i++)
+        assert_int_equal(raw[i], 0xa5);
+    assert_null(elv_arena_take_raw(&a, SIZE_MAX, 2));
+    assert_int_equal(a.err, ELV_ERR_SPACE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -106,6 +123,7 @@ int main(void)
         cmocka_unit_test(one_byte_too_few_fails_and_the_failure_sticks),
         cmocka_unit_test(sizes_that_overflow_are_refused_even_while_counting),
         cmocka_unit_test(a_piece_of_nothing_takes_nothing),
+        cmocka_unit_test(a_raw_piece_lies_like_a_zeroed_one_and_is_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

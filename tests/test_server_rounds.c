@@ -478,6 +478,105 @@ static void a_log_with_holes_is_measured_again_and_clients_send_again(void **sta
     world_free(&w);
 }
 
+static void after_a_hole_in_the_log_everybodys_staged_chunks_are_missing(void **state)
+{
+    (void)state;
+    struct world w;
+    struct elv_ticket t;
+    static float v[1020];
+    struct upload u[2];
+    start(&w, 2, "1");
+    for (uint32_t i = 0; i < 2; i++) {
+        world_ticket(&w, i + 1, &t);
+        world_update(&w, i + 1, &t, v);
+        world_encode(&w, &u[i], i + 1, &t, v, 5);
+        for (uint32_t k = 0; k < u[i].n_chunks; k++)
+            world_put(&w, &u[i], k);
+    }
+    fake_disk_log(&w.disk, 1)->len -= 700;
+    assert_true(world_refused(world_commit(&w, &u[1]), ELV_CODE_UNAVAILABLE, ELV_REASON_STORAGE));
+    world_advance(&w, second);
+    assert_int_equal(stats(&w)->n_uploads, 0);
+    assert_int_equal(world_verdict(world_commit(&w, &u[0]), NULL), ELV_MISSING);
+    world_crash(&w, true); /* the log says so, too */
+    world_start(&w);
+    assert_int_equal(world_verdict(world_commit(&w, &u[0]), NULL), ELV_MISSING);
+    assert_true(world_contribute(&w, 1));
+    assert_true(world_contribute(&w, 2));
+    assert_int_equal(stats(&w)->version, 1);
+    world_free(&w);
+}
+
+static void no_round_opens_on_a_version_that_could_not_be_stored(void **state)
+{
+    (void)state;
+    struct world w;
+    struct elv_ticket t;
+    static float v[1020];
+    struct upload u;
+    start(&w, 1, "1");
+    world_ticket(&w, 1, &t);
+    world_update(&w, 1, &t, v);
+    world_encode(&w, &u, 1, &t, v, 5);
+    for (uint32_t i = 0; i < u.n_chunks; i++)
+        world_put(&w, &u, i);
+    w.hold_work = ELV_WORK_MAKE;
+    assert_int_equal(world_verdict(world_commit(&w, &u), NULL), ELV_ACCEPTED);
+    world_leave(&w, 1); /* so the next round is not written down with the version */
+    w.disk.fail = 1;
+    w.hold_work = (enum elv_server_work)0;
+    world_settle(&w);
+    assert_int_equal(stats(&w)->version, 0);
+    world_join(&w, 2);
+    assert_int_equal(w.s->round.state, ELV_ROUND_NONE);
+    world_crash(&w, true);
+    world_start(&w); /* the round it closed is still there, and closes again */
+    assert_int_equal(stats(&w)->version, 1);
+    assert_true(world_contribute(&w, 2));
+    assert_int_equal(stats(&w)->version, 2);
+    world_free(&w);
+}
+
+static void a_round_written_down_in_part_is_written_again(void **state)
+{
+    (void)state;
+    enum { N = 2500 }; /* ten records, four per step */
+    struct world w;
+    world_init(&w);
+    w.cfg.limits.clients_max = N + 1;
+    world_set(&w, "select", "min_clients", "2500");
+    world_start(&w);
+    for (uint32_t peer = 1; peer <= N; peer++)
+        world_join(&w, peer);
+    world_advance(&w, 30 * second); /* abandoned: the next opens in a second */
+    w.hold_stores = true;
+    w.now += second;
+    struct elv_event tick = {.kind = ELV_EV_TICK};
+    world_event(&w, &tick);
+    assert_int_equal(w.s->round.state, ELV_ROUND_OPENING);
+    assert_int_equal(w.s->round.n_blocks, 4);
+    uint8_t body[ELV_MSG_MAX];
+    size_t len = 0;
+    const struct elv_join join = world_join_of(&w, N + 1);
+    assert_int_equal(elv_join_encode(&join, body, sizeof body, &len), ELV_OK);
+    w.disk.fail = 1; /* the first four records, and with them the join that asks to be told */
+    struct elv_event ev = {.kind = ELV_EV_REQUEST,
+                           .peer = N + 1,
+                           .id = 500,
+                           .request = {.op = ELV_OP_JOIN, .body = {body, len}}};
+    w.replies[500].there = false;
+    world_event(&w, &ev);
+    fake_disk_flush(&w.disk);
+    w.hold_stores = false;
+    world_advance(&w, 2 * second);
+    assert_true(stats(&w)->round_open);
+    world_crash(&w, true);
+    world_start(&w);
+    assert_true(stats(&w)->round_open);
+    assert_int_equal(w.s->round.n_asked, N);
+    world_free(&w);
+}
+
 static void an_orderly_stop_stores_how_much_of_the_deadline_is_used(void **state)
 {
     (void)state;
@@ -567,6 +666,9 @@ int main(void)
         cmocka_unit_test(a_join_or_leave_that_cannot_be_stored_has_not_happened),
         cmocka_unit_test(a_full_disk_costs_what_was_on_its_way_and_nothing_acknowledged),
         cmocka_unit_test(a_log_with_holes_is_measured_again_and_clients_send_again),
+        cmocka_unit_test(after_a_hole_in_the_log_everybodys_staged_chunks_are_missing),
+        cmocka_unit_test(no_round_opens_on_a_version_that_could_not_be_stored),
+        cmocka_unit_test(a_round_written_down_in_part_is_written_again),
         cmocka_unit_test(an_orderly_stop_stores_how_much_of_the_deadline_is_used),
         cmocka_unit_test(thousands_are_asked_a_few_hundred_per_step),
         cmocka_unit_test(selection_asks_as_many_as_the_job_says),
