@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ports/libcoap/server.c - requests in, replies out. */
-#include "server.h"
+#include "ports/libcoap/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/assert.h"
-#include "message.h"
-#include "seats.h"
-#include "socket.h"
-#include "timer.h"
-#include "tls.h"
+#include "ports/libcoap/message.h"
+#include "ports/libcoap/seats.h"
+#include "ports/libcoap/socket.h"
+#include "ports/libcoap/timer.h"
+#include "ports/libcoap/tls.h"
 
 enum {
     SLOT_BITS = 15, /* of a request's id; the rest counts how often the slot was used */
