@@ -47,14 +47,11 @@ static float largest(const float *v, size_t n)
 void ELV_SIMD(quantise_q8)(int8_t *restrict q, float *scale, const float *restrict v, size_t n)
 {
     const float most = largest(v, n);
-    const float inverse = most < 0x1p-100f ? 0.0f : 127.0f / most;
-    *scale = most < 0x1p-100f ? 0.0f : most / 127.0f;
-    for (size_t i = 0; i < n; i++) {
-        const float x = v[i] * inverse;
-        const float low = x > -127.0f ? x : -127.0f;
-        const float held = low < 127.0f ? low : 127.0f;
-        q[i] = (int8_t)(int32_t)__builtin_rintf(held);
-    }
+    const float unit = most / 127.0f < 0x1p-100f ? 0.0f : most / 127.0f;
+    *scale = unit;
+    const float divisor = unit > 0.0f ? unit : 1.0f; /* then every value is below one half */
+    for (size_t i = 0; i < n; i++)
+        q[i] = (int8_t)(int32_t)__builtin_rintf(v[i] / divisor);
 }
 
 static void apply_f32(float *restrict out, const loose *restrict v, size_t n)
