@@ -151,8 +151,10 @@ static void fold_block(int64_t *acc, const struct elv_view *v, size_t n_views, s
     }
 }
 
-/* Updates of the same coordinates meet the sums while these are in the first cache. */
-enum { BLOCK = 1024 };
+/* Updates of the same coordinates meet the sums while these are in the second cache. Shorter blocks
+ * would fit the first, but then the streams end before the processor has seen where they go: 1,024
+ * sums at a time read 14 GB/s of updates where 16,384 read 18. */
+enum { BLOCK = 16384 };
 
 void ELV_SIMD(fold)(int64_t *acc, const struct elv_view *views, size_t n_views, int shift)
 {

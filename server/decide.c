@@ -64,10 +64,37 @@ static void count_decision(struct elv_server *s, const struct elv_rec_decision *
     }
 }
 
+/* Counted each time, reported once per client. */
+static void note_capped(struct elv_server *s, uint32_t index, uint32_t claim,
+                        struct elv_actions *out)
+{
+    struct elv_row *row = &s->roster.rows[index];
+    s->stats.capped++;
+    if (row->capped)
+        return;
+    struct elv_note *note = elv_note_add(&s->notes, ELV_NOTE_CAPPED, s->now);
+    note->client = row->client;
+    note->value = claim;
+    row->capped = true;
+    elv_core_put_client(s, out, index, row->joined);
+}
+
+/* Who evaluates more examples than may weigh, or knows classes that the model lacks, would decide
+ * alone what all of them say, and with it when the target is reached. */
+static bool is_believable(const struct elv_job *job, const struct elv_eval_sums *eval)
+{
+    return eval->n <= job->max_weight && eval->n_classes <= job->model.n_classes;
+}
+
 void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_decision *d,
                      const struct elv_eval_sums *eval, struct elv_actions *out)
 {
+    static const struct elv_eval_sums none;
     struct elv_row *r = &s->roster.rows[row];
+    if (!is_believable(s->job, eval)) {
+        note_capped(s, row, eval->n, out);
+        eval = &none;
+    }
     if (r->last_durable)
         r->before = r->last;
     r->last = *d;
@@ -116,21 +143,13 @@ void elv_core_drop_upload(struct elv_server *s, struct elv_upload *up, enum elv_
     elv_upload_free(&s->uploads, up);
 }
 
-/* The integer weight; a claim beyond the cap is cut, counted and reported once per client. */
-static uint32_t weigh(struct elv_server *s, struct elv_row *row, uint32_t index,
-                      const struct elv_commit *c, double factor, struct elv_actions *out)
+/* The integer weight; a claim beyond the cap is cut. */
+static uint32_t weigh(struct elv_server *s, uint32_t row, const struct elv_commit *c, double factor,
+                      struct elv_actions *out)
 {
     const uint32_t claim = elv_weight_claim(s->job->weight, c->samples, c->seen);
-    if (claim > s->scales.weight_cap) {
-        s->stats.capped++;
-        if (!row->capped) {
-            struct elv_note *note = elv_note_add(&s->notes, ELV_NOTE_CAPPED, s->now);
-            note->client = row->client;
-            note->value = claim;
-            row->capped = true;
-            elv_core_put_client(s, out, index, row->joined);
-        }
-    }
+    if (claim > s->scales.weight_cap)
+        note_capped(s, row, claim, out);
     struct elv_scales scales = s->scales;
     scales.weight_bits = s->round.weight_bits;
     return elv_weight_of(&scales, claim, factor);
@@ -183,7 +202,7 @@ static void judge(struct elv_server *s, const struct elv_verify_item *item, stru
     if (d.reason == ELV_REASON_NONE) {
         const struct elv_sync_worth worth = ask_policy(s, up, item->norm2);
         if (worth.counts)
-            d.weight = weigh(s, row, up->row, &up->commit, worth.weight, out);
+            d.weight = weigh(s, up->row, &up->commit, worth.weight, out);
         else
             d.reason = ELV_REASON_POLICY;
     }

@@ -354,7 +354,7 @@ static void answer(struct fake_server *s, const struct elv_request *r, struct me
     s->asked[r->op]++;
     out->code = ELV_CODE_CONTENT;
     out->len = 0;
-    if (refused(s, r, out))
+    if (refused(s, r, out) || (s->lie != NULL && s->lie(s, r, out)))
         return;
     switch (r->op) {
     case ELV_OP_MANIFEST:

@@ -628,7 +628,7 @@ struct update {
     uint8_t *store[12];
 };
 
-enum { P = 2500 }; /* more than two blocks of the fold */
+enum { P = 33000 }; /* more than two blocks of the fold */
 
 static struct update random_update(float bound)
 {
