@@ -67,6 +67,7 @@ static enum elv_err write_row(struct elv_batch *b, const struct elv_queued *op)
     const struct elv_store_op *s = &op->store;
     switch (s->kind) {
     case ELV_STORE_APPEND:
+    case ELV_STORE_MEND:
         return ELV_OK; /* in its log already */
     case ELV_STORE_PUT:
         return elv_db_put(b->db, s->table, s->number, s->bytes);
