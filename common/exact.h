@@ -7,9 +7,16 @@
 #ifndef ELV_COMMON_EXACT_H
 #define ELV_COMMON_EXACT_H
 
+#include <float.h>
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Neither infinite nor a NaN. */
+static inline bool elv_finite_f32(float v) { return v >= -FLT_MAX && v <= FLT_MAX; }
+static inline bool elv_finite_f64(double v) { return v >= -DBL_MAX && v <= DBL_MAX; }
 
 /* Natural logarithm of a normal positive number; within 3 units in the last place. Other arguments
  * give a meaningless number, but a NaN stays one and infinity gives infinity. */

@@ -103,8 +103,6 @@ struct program {
     uint64_t seen; /* notes */
     struct elv_follow told;
     elv_time_us stop_at; /* when lingering ends */
-    bool holding;        /* the node has asked for the end: */
-    struct elv_action held;
     elv_time_us keys_at;
     char model_path[PATH_LEN];
 };
@@ -374,6 +372,39 @@ static struct elv_run_facts facts(const struct program *p)
                                   .model = p->model_path};
 }
 
+/* Counters of the ports; the keys are promises. */
+#define FIGURES_MAX 24u
+static uint32_t figures(const struct program *p, struct elv_figure out[FIGURES_MAX])
+{
+    const struct elv_coap_server_stats *c = elv_coap_server_stats(p->coap);
+    struct elv_sqlite_stats d;
+    elv_sqlite_stats(p->store, &d);
+    const struct elv_figure all[] = {
+        {"handshakes", c->handshakes},
+        {"handshakes_unknown", c->refused_unknown},
+        {"handshakes_revoked", c->refused_revoked},
+        {"handshakes_unproven", c->refused_proof},
+        {"sessions", c->sessions},
+        {"sessions_closed", c->sessions_closed},
+        {"sessions_evicted", c->sessions_evicted},
+        {"requests_too_large", c->too_large},
+        {"requests_overflowed", c->overflowed},
+        {"replies_dropped", c->dropped},
+        {"notifications", c->notifications},
+        {"payload_bytes_in", c->bytes_in},
+        {"payload_bytes_out", c->bytes_out},
+        {"transactions", d.transactions},
+        {"transaction_batches", d.batches},
+        {"transactions_failed", d.failures},
+        {"longest_batch_us", (uint64_t)d.batch_max_us},
+        {"disk_free_bytes", d.free_bytes},
+        {"longest_step_us", (uint64_t)p->host.stats.step_max_us},
+    };
+    _Static_assert(sizeof all / sizeof all[0] <= FIGURES_MAX, "one place for each figure");
+    memcpy(out, all, sizeof all);
+    return sizeof all / sizeof all[0];
+}
+
 static void say(const struct elv_line *line)
 {
     printf("%s\n", line->at);
@@ -386,9 +417,12 @@ static void write_stats(const struct program *p)
     if (p->settings.stats[0] == 0)
         return;
     struct elv_line out = elv_line_of(text, sizeof text);
-    const struct elv_run_facts f = facts(p);
+    struct elv_figure figure[FIGURES_MAX];
+    struct elv_run_facts f = facts(p);
+    f.figures = figure;
+    f.n_figures = figures(p, figure);
     elv_report_json(&out, elv_server_stats(&p->server), &p->told.line, &f);
-    if (elv_posix_save(p->settings.stats, (struct elv_bytes){(const uint8_t *)text, out.len}) ==
+    if (elv_posix_publish(p->settings.stats, (struct elv_bytes){(const uint8_t *)text, out.len}) ==
         ELV_OK)
         return;
     struct elv_log_line l = elv_log_begin(&p->log, ELV_LOG_WARN, "stats_failed");
@@ -408,37 +442,18 @@ static void tell_round(const struct program *p, const struct elv_round_line *lin
 
 static void log_note(const struct program *p, const struct elv_note *n)
 {
-    const bool bad = n->kind == ELV_NOTE_STORE_FAILED || n->kind == ELV_NOTE_LOG_LOST;
-    const bool odd = n->kind == ELV_NOTE_ROUND_ABANDONED || n->kind == ELV_NOTE_TWIN ||
-                     n->kind == ELV_NOTE_CAPPED || n->kind == ELV_NOTE_UPDATE_REFUSED ||
-                     n->kind == ELV_NOTE_EVALUATION_FAILED;
-    struct elv_log_line l = elv_log_begin(&p->log,
-                                          bad   ? ELV_LOG_ERROR
-                                          : odd ? ELV_LOG_WARN
-                                                : ELV_LOG_INFO,
-                                          elv_note_name(n->kind));
-    if (n->client != 0)
-        elv_log_u64(&l, "client", n->client);
-    if (n->round != 0)
-        elv_log_u64(&l, "round", n->round);
-    if (n->version != 0)
-        elv_log_u64(&l, "version", n->version);
-    if (n->reason != ELV_REASON_NONE)
-        elv_log_text(&l, "reason", elv_reason_text(n->reason));
-    if (n->value != 0)
-        elv_log_u64(&l, "value", n->value);
-    if (n->kind == ELV_NOTE_ROUND_CLOSED || n->kind == ELV_NOTE_ROUND_ABANDONED) {
-        elv_log_u64(&l, "asked", n->report.n_asked);
-        elv_log_u64(&l, "used", n->report.n_used);
-        elv_log_u64(&l, "late", n->report.n_late);
-        elv_log_u64(&l, "refused", n->report.n_refused);
-        elv_log_real(&l, "seconds", (double)n->report.took / 1e6);
-        elv_log_real(&l, "overrun_ms", (double)n->report.overrun / 1e3);
-    }
-    if (n->kind == ELV_NOTE_EVALUATED || n->kind == ELV_NOTE_CLIENTS_EVALUATED) {
-        elv_log_u64(&l, "n", n->score.n);
-        elv_log_real(&l, "accuracy", n->score.accuracy);
-        elv_log_real(&l, "loss", n->score.loss);
+    static const enum elv_log_level levels[] = {[ELV_NOTE_USUAL] = ELV_LOG_INFO,
+                                                [ELV_NOTE_ODD] = ELV_LOG_WARN,
+                                                [ELV_NOTE_BAD] = ELV_LOG_ERROR};
+    char text[512], why[ELV_SQLITE_WHY_MAX];
+    struct elv_line fields = elv_line_of(text, sizeof text);
+    struct elv_log_line l =
+        elv_log_begin(&p->log, levels[elv_note_weight(n->kind)], elv_note_name(n->kind));
+    elv_report_note(&fields, n);
+    elv_log_fields(&l, text);
+    if (n->kind == ELV_NOTE_STORE_FAILED) {
+        elv_sqlite_why(p->store, why);
+        elv_log_text(&l, "reason", why);
     }
     elv_log_end(&l);
 }
@@ -454,18 +469,13 @@ static void follow(struct program *p, const struct elv_note *n)
 
 static int save_model(const struct program *p)
 {
-    const uint32_t n = p->job.model.n_shared;
-    const size_t body = (size_t)n * sizeof(float);
-    uint8_t *file = malloc(ELV_MODEL_HEAD_CAP + body);
+    uint8_t *file = malloc(ELV_MODEL_HEAD_CAP + (size_t)p->job.model.n_shared * sizeof(float));
     if (file == NULL)
         return complain(p->model_path, "out of memory");
-    const size_t head = elv_model_file_head(&p->job, p->server.run.run,
-                                            elv_server_stats(&p->server)->version, file);
-    const float *w = elv_server_model(&p->server);
-    struct elv_wr out = elv_wr_of(file + head, body);
-    for (uint32_t i = 0; i < n; i++)
-        elv_wr_f32(&out, w[i]);
-    const enum elv_err err = elv_posix_save(p->model_path, (struct elv_bytes){file, head + body});
+    const size_t len =
+        elv_model_file_write(&p->job, p->server.run.run, elv_server_stats(&p->server)->version,
+                             elv_server_model(&p->server), file);
+    const enum elv_err err = elv_posix_save(p->model_path, (struct elv_bytes){file, len});
     free(file);
     return err == ELV_OK ? EXIT_SUCCESS : complain(p->model_path, strerror(errno));
 }
@@ -480,16 +490,9 @@ static void tell_result(struct program *p)
     struct elv_line out = elv_line_of(text, sizeof text);
     const struct elv_run_facts f = facts(p);
     const struct elv_server_stats *stats = elv_server_stats(&p->server);
-    printf("\n%-12s %" PRIu32 " versions, %" PRIu64 " rounds abandoned, %.1f s\n", "rounds",
-           stats->version, stats->rounds_abandoned, f.train_seconds);
-    printf("%-12s %" PRIu64 " used, %" PRIu64 " late, %" PRIu64 " refused, %" PRIu64
-           " declined or failed\n",
-           "updates", stats->updates_used, stats->updates_late, stats->updates_refused,
-           stats->updates_declined + stats->updates_failed);
-    printf("%-12s %.1f MiB up, %.1f MiB down\n", "chunks", (double)stats->bytes_up / 1048576,
-           (double)stats->bytes_down / 1048576);
-    printf("%-12s version %" PRIu32 " with accuracy %.4f\n\n", "best", stats->best_version,
-           stats->best_accuracy);
+    elv_report_table(&out, stats, &f);
+    printf("\n%s\n", text);
+    out = elv_line_of(text, sizeof text);
     elv_report_result(&out, stats, &p->told.line, &f);
     say(&out);
     write_stats(p);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ports/libcoap/client.c - requests out, responses in. */
-#include "client.h"
+#include "ports/libcoap/client.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/assert.h"
-#include "message.h"
-#include "socket.h"
-#include "timer.h"
-#include "tls.h"
+#include "ports/libcoap/message.h"
+#include "ports/libcoap/socket.h"
+#include "ports/libcoap/timer.h"
+#include "ports/libcoap/tls.h"
 
 enum {
     ADDRESSES_MAX = 8,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ports/libcoap/message.c - paths, blocks and options of CoAP messages. */
-#include "message.h"
+#include "ports/libcoap/message.h"
 
 #include <string.h>
 
