@@ -651,6 +651,8 @@ int main(int argc, char **argv)
 {
     static struct program p = {.memory_mib = MEMORY_MIB};
     int c, status = -1;
+    if (elv_posix_keep_streams() != ELV_OK)
+        return EXIT_FAILURE;
     while (status < 0 && (c = getopt_long(argc, argv, "s:j:c:d:hV", flags, NULL)) != -1)
         status = take_flag(c, optarg, &p);
     if (status >= 0)

@@ -567,6 +567,8 @@ static int run(const struct command *command, struct options *o)
 int main(int argc, char **argv)
 {
     struct options o = {0};
+    if (elv_posix_keep_streams() != ELV_OK)
+        return EXIT_FAILURE;
     const int early = parse(argc, argv, &o);
     if (early >= 0)
         return early;

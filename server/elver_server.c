@@ -620,8 +620,15 @@ static int open_store(struct program *p)
 
 static int server_failed(const struct program *p, enum elv_err err)
 {
-    if (err != ELV_ERR_MISMATCH)
-        return complain(p->settings.state, elv_err_text(err));
+    const char *why =
+        err == ELV_ERR_FULL ? "it has more clients than limits.clients allows" : elv_err_text(err);
+    if (err != ELV_ERR_MISMATCH) {
+        fprintf(stderr,
+                "elver-server: the run in %s/%s cannot be taken up: %s; put back a copy of the "
+                "folder, or start over with --new-run\n",
+                p->settings.state, p->job.name, why);
+        return EXIT_FAILURE;
+    }
     fprintf(stderr,
             "elver-server: %s/%s holds a run of another model or seed; start over with "
             "--new-run\n",
@@ -950,6 +957,8 @@ static int parse(int argc, char **argv, struct program *p)
 int main(int argc, char **argv)
 {
     static struct program p;
+    if (elv_posix_keep_streams() != ELV_OK)
+        return EXIT_FAILURE;
     int status = parse(argc, argv, &p);
     if (status >= 0)
         return status;
