@@ -59,8 +59,9 @@ static const char usage_text[] =
     "      --threads N          --set server.threads=N\n"
     "      --log-level LEVEL    --set log.level=LEVEL\n"
     "      --new-run            sets an earlier run's state aside and starts from version 0\n"
-    "      --check-config       checks both files and ends\n"
-    "      --print-config       prints each value and where it comes from, and ends\n"
+    "      --check-config       checks both files, not those they name, and ends\n"
+    "      --print-config       prints each value and where it comes from, and ends; files may be\n"
+    "                           missing: defaults\n"
     "      --insecure           allows --listen coap://HOST:PORT: in the clear, believing what\n"
     "                           clients say they are\n"
     "  -h, --help               this text; -V, --version: the version\n"
@@ -175,19 +176,26 @@ static int judge(const char *path, uint32_t line, const char *why)
     return EXIT_USAGE;
 }
 
-static int configure(struct program *p)
+static int read_all(struct program *p)
 {
-    char why[ELV_JOB_ERROR_MAX];
-    uint32_t line;
+    int status = EXIT_SUCCESS;
     elv_settings_init(&p->settings);
     elv_job_init(&p->job);
-    int status = EXIT_SUCCESS;
     if (p->config_path != NULL)
         status = read_ini(p->config_path, take_setting, p);
-    if (status == EXIT_SUCCESS)
+    if (status == EXIT_SUCCESS && p->job_path != NULL)
         status = read_ini(p->job_path, take_job, &p->job);
     for (uint32_t i = 0; status == EXIT_SUCCESS && i < p->n_sets; i++)
         status = apply_set(p, p->sets[i]);
+    return status;
+}
+
+/* What is missing, and what does not go together. */
+static int check_all(struct program *p)
+{
+    char why[ELV_JOB_ERROR_MAX];
+    uint32_t line;
+    int status = EXIT_SUCCESS;
     const char *config = p->config_path != NULL ? p->config_path : "configuration";
     if (status == EXIT_SUCCESS && elv_settings_check(&p->settings, why, &line) != ELV_OK)
         status = judge(config, line, why);
@@ -944,7 +952,7 @@ static int parse(int argc, char **argv, struct program *p)
     }
     if (early < 0 && optind < argc)
         return misuse("it takes no arguments besides its flags");
-    if (early < 0 && p->job_path == NULL)
+    if (early < 0 && p->job_path == NULL && !p->print)
         return misuse("a job is missing: --job FILE");
     return early;
 }
@@ -955,15 +963,21 @@ int main(int argc, char **argv)
     int status = parse(argc, argv, &p);
     if (status >= 0)
         return status;
-    status = configure(&p);
+    status = read_all(&p);
     if (status != EXIT_SUCCESS)
         return status;
+    if (p.job_path != NULL)
+        status = check_all(&p); /* first: it fills in defaults that depend on other keys */
     if (p.print)
         print_config(&p);
-    if (p.check && !p.print)
+    if (status != EXIT_SUCCESS || p.print)
+        return status;
+    if (p.check) {
+        if (p.config_path != NULL)
+            printf("%s: ok\n", p.config_path);
         printf("%s: ok\n", p.job_path);
-    if (p.check || p.print)
         return EXIT_SUCCESS;
+    }
     status = serve(&p);
     tear_down(&p);
     return status;

@@ -69,6 +69,8 @@ server 0 '^server.linger = 1s *; flag' --print-config --linger 1s
 server 0 '^job.rounds = 9 *; flag' --print-config --set job.rounds=9
 server 0 "^job.seed = 7 *; $job:[0-9]*" --print-config
 server 0 '^aggregate.rule = fedavg *; default' --print-config
+refuses 0 '^sync.policy = bsp *; default' "$elver_server" --print-config
+refuses 2 '^job.rounds = 0 *; default' "$elver_server" --print-config --job /dev/null
 [ ! -e "$dir/state" ] || fail "a refused start left a state"
 
 say "data"
