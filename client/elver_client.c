@@ -287,6 +287,7 @@ static void follow(struct program *p)
     log_counter(p, "superseded", p->told.superseded, s->superseded);
     log_counter(p, "cancelled", p->told.cancelled, s->cancelled);
     log_counter(p, "failed", p->told.failed, s->failed);
+    log_counter(p, "declined", p->told.declined, s->declined);
     for (uint32_t i = 0; i < ELV_CLIENT_REASONS; i++) {
         if (p->told.refused[i] == s->refused[i])
             continue;

@@ -30,13 +30,13 @@ sh "$root/ports/packages.sh" run
 say "building libcoap and Mbed TLS (once; about half a minute)"
 sh "$root/ports/deps.sh" "${ELV_DEPS:-$root/.deps}"
 say "building Elver"
+mkdir -p "$root/build"
 (cd "$root" && cmake --preset release -DELV_TESTS=OFF -DELV_SIM=OFF -DCMAKE_PREFIX_PATH="${ELV_DEPS:-$root/.deps}" &&
-    cmake --build build/release) >"$root/build.log" 2>&1 || {
-    tail -n 30 "$root/build.log" >&2
+    cmake --build build/release) >"$root/build/release.log" 2>&1 || {
+    tail -n 30 "$root/build/release.log" >&2
     exit 1
 }
 bin=$root/build/release
-rm -f "$root/build.log"
 
 rm -rf "$run" && mkdir -p "$run"
 cat >"$run/job.ini" <<JOB

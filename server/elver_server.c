@@ -104,8 +104,6 @@ struct program {
     uint64_t seen; /* notes */
     struct elv_follow told;
     elv_time_us stop_at; /* when lingering ends */
-    bool holding;        /* the node has asked for the end: */
-    struct elv_action held;
     elv_time_us keys_at;
     char model_path[PATH_LEN];
 };

@@ -187,6 +187,7 @@ void elv_report_json(struct elv_line *out, const struct elv_server_stats *s,
     put_uint(out, ",\"bytes_down\":", s->bytes_down);
     put_uint(out, ",\"log_bytes\":", s->log_bytes);
     put_uint(out, ",\"store_failures\":", s->store_failures);
+    put_uint(out, ",\"log_losses\":", s->log_losses);
     put_json(out, ",\"worst_round_overrun_ms\":", seconds(s->worst_overrun) * 1e3, 3);
     put_uint(out, ",\"peak_rss_kib\":", facts->peak_rss_kib);
     put_refusals(out, s);

@@ -13,7 +13,6 @@ struct found { /* what the scans collect */
     struct elv_rec_clock clock;
     struct elv_rec_round round_rec;
     uint32_t seq;
-    uint64_t n_assigned;
 };
 
 static enum elv_err take_meta(void *ctx, uint64_t number, struct elv_bytes value)
