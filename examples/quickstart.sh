@@ -11,13 +11,19 @@
 set -eu
 
 seed=1 rounds=30 port=5684
+usage() { sed -n '3,11s/^# \{0,1\}//p' "$0"; }
 while [ $# -gt 0 ]; do
     case "$1" in
-    --seed) seed=$2 && shift 2 ;;
-    --rounds) rounds=$2 && shift 2 ;;
-    --port) port=$2 && shift 2 ;;
-    *) sed -n '3,11s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+    -h | --help) usage && exit 0 ;;
     esac
+    [ $# -gt 1 ] || { usage >&2 && exit 2; }
+    case "$1" in
+    --seed) seed=$2 ;;
+    --rounds) rounds=$2 ;;
+    --port) port=$2 ;;
+    *) usage >&2 && exit 2 ;;
+    esac
+    shift 2
 done
 
 root=$(cd "$(dirname "$0")/.." && pwd)
