@@ -326,8 +326,15 @@ static int load_test_set(struct program *p, const struct elv_kernels *kernels)
         return complain("test set", "out of memory");
     const enum elv_err err = elv_test_set_init(&p->test_set, &cfg, p->test_mem, len);
     if (err != ELV_OK) {
-        complain("data.test", err == ELV_ERR_MISMATCH ? "the examples do not fit the model's input"
-                                                      : elv_err_text(err));
+        if (err == ELV_ERR_MISMATCH)
+            fprintf(stderr,
+                    "elver-server: data.test: examples of %" PRIu32 " values and %" PRIu32
+                    " classes do not fit the model, which has %" PRIu32 " inputs and %" PRIu32
+                    " outputs\n",
+                    p->data.n_values, p->data.n_classes, elv_shape_len(p->job.model.input),
+                    p->job.model.n_classes);
+        else
+            complain("data.test", elv_err_text(err));
         return EXIT_USAGE;
     }
     p->scorer = elv_test_set_scorer(&p->test_set);
@@ -849,6 +856,7 @@ static int serve(struct program *p)
     if (status != EXIT_SUCCESS)
         return status;
     tell_start(p, kernels);
+    write_stats(p); /* so that a file that cannot be written shows at once */
     status = elv_loop_run(&p->loop, &p->host);
     if (status > 128)
         _exit(status); /* a second signal: now */
