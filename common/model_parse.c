@@ -119,7 +119,8 @@ static uint32_t product(struct scan *s, size_t at, const uint32_t v[4], const ch
 
 static void read_input(struct scan *s, struct elv_model *m)
 {
-    static const char want[] = "CHANNELSxHEIGHTxWIDTH, each 1 to 65535, together below 2^31";
+    static const char want[] = "CHANNELSxHEIGHTxWIDTH such as 1x28x28, or 4x1x1 for four numbers; "
+                               "each 1 to 65535, together below 2^31";
     uint32_t v[3] = {0};
     sides(s, v, 3, want);
     m->input = (struct elv_shape){v[0], v[1], v[2]};

@@ -103,7 +103,9 @@ static enum elv_err listen_on(struct elv_coap_server *s, const char *text,
     coap_address_t address;
     if (elv_coap_place_parse(text, &place) != ELV_OK) {
         snprintf(problem->text, sizeof problem->text,
-                 "cannot read the address '%s'; write host, host:port or [IPv6]:port", text);
+                 "cannot read the address '%s'; write host, host:port or [IPv6]:port, a port up "
+                 "to 65535",
+                 text);
         return ELV_ERR_ARG;
     }
     if (!place.secure && !s->cfg.insecure) {
