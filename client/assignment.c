@@ -6,7 +6,12 @@
 #include "client/session_internal.h"
 #include "common/assert.h"
 
-enum { FETCHES_MAX = 3 }; /* by steps, in full, and in full once more */
+enum {
+    FETCHES_MAX = 3,   /* by steps, in full, and in full once more */
+    BAD_PER_CHUNK = 4, /* this many useless ones for each that is needed, and for some more, end a
+                          fetch: a server that has no others would hold us for ever */
+    BAD_MORE = 4,
+};
 
 /* The attempt: another one after each restart, so that what an earlier one left behind is not taken
  * for part of this one. */
@@ -113,6 +118,7 @@ static void plan_fetch(struct elv_client *c)
     }
     elv_transfer_begin(&c->transfer, c->memory.bitmap, n);
     c->fetching = true;
+    c->n_bad = 0;
 }
 
 static void fetch_again(struct elv_client *c, elv_time_us wait)
@@ -128,6 +134,8 @@ static void on_fetched(struct elv_client *c, uint32_t chunk, const struct elv_re
 {
     if (elv_base_take(&c->base, chunk, r->body) != ELV_OK) {
         c->stats.bad_chunks++; /* asked for again when its time is up */
+        if (c->n_bad++ / BAD_PER_CHUNK > c->transfer.have.n + BAD_MORE)
+            fetch_again(c, elv_backoff(&c->rng, c->n_fetches));
         return;
     }
     c->stats.bytes_down += r->body.len;

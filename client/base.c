@@ -114,12 +114,9 @@ struct elv_request elv_base_request(const struct elv_base *b, uint32_t i)
 {
     uint32_t index;
     const struct elv_body_ref *body = body_of(b, i, &index);
-    uint64_t digest = 0;
-    for (uint32_t k = 0; k < 8; k++)
-        digest = digest << 8 | body->digest[k];
     return (struct elv_request){.op = b->way == ELV_BASE_FULL ? ELV_OP_MODEL_CHUNK
                                                               : ELV_OP_STEP_CHUNK,
-                                .digest = digest,
+                                .digest = elv_digest_key(body->digest),
                                 .chunk = index};
 }
 

@@ -118,6 +118,7 @@ struct elv_client { /* read what you like, change nothing */
     bool fetching;        /* FETCHING: a plan is made */
     elv_time_us fetch_us; /* FETCHING: not before */
     uint32_t n_fetches;   /* failed ones, of this assignment */
+    uint32_t n_bad;       /* useless chunks, of this fetch */
     struct elv_work work;
     struct elv_client_train train;
     struct elv_client_outcome outcome;

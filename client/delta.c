@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/delta.h"
 
-#include <float.h>
 #include <math.h>
 
 #include "common/assert.h"
+#include "common/exact.h"
 
 enum { SLICE = 4096, CHUNKS_PER_SLICE = 4 };
 
 static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
-
-static bool is_finite(float v) { return v >= -FLT_MAX && v <= FLT_MAX; }
 
 uint32_t elv_delta_first_cap(const struct elv_model *m, const struct elv_codec_choice *choice)
 {
@@ -38,7 +36,7 @@ static enum elv_err check(struct elv_delta *d)
 {
     const uint32_t end = d->done + smaller(SLICE, d->cfg.model->n_params - d->done);
     for (; d->done < end; d->done++)
-        if (!is_finite(d->cfg.trained[d->done]))
+        if (!elv_finite_f32(d->cfg.trained[d->done]))
             return ELV_ERR_FORMAT;
     if (d->done == d->cfg.model->n_params)
         next_pass(d);

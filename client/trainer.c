@@ -5,6 +5,7 @@
 
 #include "common/arena.h"
 #include "common/assert.h"
+#include "common/exact.h"
 
 static struct elv_local_cfg with_defaults(const struct elv_local_cfg *cfg)
 {
@@ -72,8 +73,6 @@ enum elv_err elv_local_init(struct elv_local *t, const struct elv_local_cfg *cfg
     return elv_nn_init(&t->nn, &plan, plan_mem, elv_nn_mem(&plan));
 }
 
-static bool is_finite(float v) { return v >= -FLT_MAX && v <= FLT_MAX; }
-
 /* What training and evaluation refuse alike. */
 static enum elv_err refused(const struct elv_local *t, const struct elv_task *task, uint32_t n)
 {
@@ -113,7 +112,8 @@ static enum elv_err begin(void *self, const struct elv_task *task, float *weight
     if (n > t->cfg.examples || task->batch == 0 || task->batch > t->cfg.batch ||
         (task->local_epochs == 0) == (task->local_steps == 0))
         return ELV_ERR_RANGE;
-    if (!is_finite(task->rate) || !is_finite(task->momentum) || !is_finite(task->decay))
+    if (!elv_finite_f32(task->rate) || !elv_finite_f32(task->momentum) ||
+        !elv_finite_f32(task->decay))
         return ELV_ERR_RANGE;
 
     start(t, task, n, weights);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/assert.h"
+#include "common/exact.h"
 
 /* Major types, RFC 8949, section 3.1. */
 enum { UINT = 0, NINT = 1, BYTES = 2, TEXT = 3, ARRAY = 4, MAP = 5, TAG = 6, OTHER = 7 };
@@ -107,11 +108,9 @@ static unsigned shortest(double v, uint64_t *bits)
     return fits ? F16 : F32;
 }
 
-static bool is_finite(double v) { return v >= -DBL_MAX && v <= DBL_MAX; }
-
 void elv_cbor_wr_float(struct elv_wr *w, double v)
 {
-    ELV_ASSERT(is_finite(v));
+    ELV_ASSERT(elv_finite_f64(v));
     uint64_t bits;
     const unsigned info = shortest(v, &bits);
     elv_wr_u8(w, (uint8_t)(OTHER << 5 | info));
@@ -231,7 +230,7 @@ static double check_float(struct elv_rd *r, struct head h)
         return 0;
     const double v = of_bits(h.info, h.arg);
     uint64_t bits;
-    if (!is_finite(v))
+    if (!elv_finite_f64(v))
         elv_rd_fail(r, ELV_ERR_RANGE);
     else if (shortest(v, &bits) != h.info)
         elv_rd_fail(r, ELV_ERR_FORMAT);

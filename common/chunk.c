@@ -84,6 +84,14 @@ void elv_body_digest_final(struct elv_body_digest *d, uint8_t out[ELV_BODY_DIGES
     elv_sha256_final(&d->sha, out);
 }
 
+uint64_t elv_digest_key(const uint8_t digest[ELV_BODY_DIGEST_LEN])
+{
+    uint64_t key = 0;
+    for (unsigned i = 0; i < 8; i++)
+        key = key << 8 | digest[i];
+    return key;
+}
+
 void elv_bitmap_init(struct elv_bitmap *b, uint64_t *words, uint32_t n)
 {
     *b = (struct elv_bitmap){.words = words, .n = n};

@@ -61,6 +61,9 @@ void elv_body_digest_init(struct elv_body_digest *d);
 void elv_body_digest_add(struct elv_body_digest *d, const uint8_t hash[ELV_CHUNK_HASH_LEN]);
 void elv_body_digest_final(struct elv_body_digest *d, uint8_t out[ELV_BODY_DIGEST_LEN]);
 
+/* How a request names a body: the digest's first 8 bytes, the first one highest. */
+uint64_t elv_digest_key(const uint8_t digest[ELV_BODY_DIGEST_LEN]);
+
 /* Which chunks of a body are there. `words` is the caller's, ELV_BITMAP_WORDS(n) of them. */
 #define ELV_BITMAP_WORDS(n) (((size_t)(n) + 63) / 64)
 struct elv_bitmap {

@@ -7,15 +7,22 @@
 #ifndef ELV_COMMON_EXACT_H
 #define ELV_COMMON_EXACT_H
 
+#include <float.h>
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Neither infinite nor a NaN. */
+static inline bool elv_finite_f32(float v) { return v >= -FLT_MAX && v <= FLT_MAX; }
+static inline bool elv_finite_f64(double v) { return v >= -DBL_MAX && v <= DBL_MAX; }
 
 /* Natural logarithm of a normal positive number; within 3 units in the last place. Other arguments
  * give a meaningless number, but a NaN stays one and infinity gives infinity. */
 float elv_ln(float x);
 
-/* e^x for x <= 88; 0 below -87. Within 2 units in the last place. A NaN stays one. */
+/* e^x for x <= 88; 0 below -87. Within 3 units in the last place. A NaN stays one. */
 float elv_exp(float x);
 
 /* To the nearest integer, ties to even, for any number. */

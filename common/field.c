@@ -6,10 +6,8 @@
 
 #include "common/assert.h"
 #include "common/cbor.h"
+#include "common/exact.h"
 #include "common/msg.h"
-
-bool elv_finite_f64(double v) { return v >= -DBL_MAX && v <= DBL_MAX; }
-bool elv_finite_f32(float v) { return v >= -FLT_MAX && v <= FLT_MAX; }
 
 uint32_t elv_field_rd_u32(struct elv_rd *r, uint32_t min, uint32_t max)
 {

@@ -64,8 +64,6 @@ enum elv_err elv_field_decode(const struct elv_layout *l, struct elv_bytes in, s
                               void *message);
 
 /* For special values. */
-bool elv_finite_f32(float v);
-bool elv_finite_f64(double v);
 uint32_t elv_field_rd_u32(struct elv_rd *r, uint32_t min, uint32_t max);
 float elv_field_rd_f32(struct elv_rd *r);
 void elv_field_rd_array(struct elv_rd *r, uint32_t n); /* an array of exactly `n` */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/cbor.h"
+#include "common/exact.h"
 #include "common/field.h"
 
 static struct elv_bytes bytes_of(struct elv_text t)

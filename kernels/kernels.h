@@ -174,8 +174,9 @@ struct elv_kernels {
      * exact in every variant. */
     void (*norm2)(double *out, const float *v, size_t n);
 
-    /* q[i] = v[i] * (127 / m) to the nearest integer, ties to even, with m = max |v[i]|, and *scale
-     * = m / 127. All zero, *scale too, when m is below 2^-100. `v` must be finite. Exact. */
+    /* *scale = max |v[i]| / 127, or 0 when that is below 2^-100, and q[i] = v[i] / *scale to the
+     * nearest integer, ties to even; all 0 when *scale is. What codec q8 writes. `v` must be
+     * finite. Exact. */
     void (*quantise_q8)(int8_t *q, float *scale, const float *v, size_t n);
 
     /* out[first + i] += value i, for each view in turn. A q8 value is rounded as a product, then

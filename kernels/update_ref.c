@@ -53,21 +53,15 @@ void elv_norm2_ref(double *out, const float *v, size_t n)
 
 static float magnitude(float v) { return v < 0.0f ? -v : v; }
 
-static int8_t to_q8(float v)
-{
-    const float low = v > -127.0f ? v : -127.0f; /* rounding may pass 127 by a hair */
-    return (int8_t)elv_rint(low < 127.0f ? low : 127.0f);
-}
-
 void elv_quantise_q8_ref(int8_t *q, float *scale, const float *v, size_t n)
 {
     float most = 0.0f;
     for (size_t i = 0; i < n; i++)
         most = magnitude(v[i]) > most ? magnitude(v[i]) : most;
-    const float inverse = most < 0x1p-100f ? 0.0f : 127.0f / most;
-    *scale = most < 0x1p-100f ? 0.0f : most / 127.0f;
+    const float unit = most / 127.0f < 0x1p-100f ? 0.0f : most / 127.0f;
     for (size_t i = 0; i < n; i++)
-        q[i] = to_q8(v[i] * inverse);
+        q[i] = unit > 0.0f ? (int8_t)elv_rint(v[i] / unit) : 0;
+    *scale = unit;
 }
 
 static float value(const struct elv_view *view, uint32_t i)

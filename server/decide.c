@@ -80,10 +80,37 @@ static void count_decision(struct elv_server *s, const struct elv_rec_decision *
     }
 }
 
+/* Counted each time, reported once per client. */
+static void note_capped(struct elv_server *s, uint32_t index, uint32_t claim,
+                        struct elv_actions *out)
+{
+    struct elv_row *row = &s->roster.rows[index];
+    s->stats.capped++;
+    if (row->capped)
+        return;
+    struct elv_note *note = elv_note_add(&s->notes, ELV_NOTE_CAPPED, s->now);
+    note->client = row->client;
+    note->value = claim;
+    row->capped = true;
+    elv_core_put_client(s, out, index, row->joined);
+}
+
+/* Who evaluates more examples than may weigh, or knows classes that the model lacks, would decide
+ * alone what all of them say, and with it when the target is reached. */
+static bool is_believable(const struct elv_job *job, const struct elv_eval_sums *eval)
+{
+    return eval->n <= job->max_weight && eval->n_classes <= job->model.n_classes;
+}
+
 void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_decision *d,
                      const struct elv_sums *sums, struct elv_actions *out)
 {
     struct elv_row *r = &s->roster.rows[row];
+    struct elv_sums believed = {.user = sums->user};
+    if (is_believable(s->job, &sums->eval))
+        believed.eval = sums->eval;
+    else
+        note_capped(s, row, sums->eval.n, out);
     if (r->last_durable)
         r->before = r->last;
     r->last = *d;
@@ -96,10 +123,10 @@ void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_de
     }
     count_decision(s, d);
     if (d->decision == ELV_ACCEPTED)
-        elv_sums_add(&s->round.sums, sums);
+        elv_sums_add(&s->round.sums, &believed);
     note_decision(s, r);
     elv_core_mark(s, row);
-    put_decision(s, r, sums, out);
+    put_decision(s, r, &believed, out);
 }
 
 void elv_core_await(struct elv_server *s, uint32_t row, const uint32_t *requests, uint32_t n)
@@ -132,21 +159,13 @@ void elv_core_drop_upload(struct elv_server *s, struct elv_upload *up, enum elv_
     elv_upload_free(&s->uploads, up);
 }
 
-/* The integer weight; a claim beyond the cap is cut, counted and reported once per client. */
-static uint32_t weigh(struct elv_server *s, struct elv_row *row, uint32_t index,
-                      const struct elv_commit *c, double factor, struct elv_actions *out)
+/* The integer weight; a claim beyond the cap is cut. */
+static uint32_t weigh(struct elv_server *s, uint32_t row, const struct elv_commit *c, double factor,
+                      struct elv_actions *out)
 {
     const uint32_t claim = elv_weight_claim(s->job->weight, c->samples, c->seen);
-    if (claim > s->scales.weight_cap) {
-        s->stats.capped++;
-        if (!row->capped) {
-            struct elv_note *note = elv_note_add(&s->notes, ELV_NOTE_CAPPED, s->now);
-            note->client = row->client;
-            note->value = claim;
-            row->capped = true;
-            elv_core_put_client(s, out, index, row->joined);
-        }
-    }
+    if (claim > s->scales.weight_cap)
+        note_capped(s, row, claim, out);
     struct elv_scales scales = s->scales;
     scales.weight_bits = s->round.weight_bits;
     return elv_weight_of(&scales, claim, factor);
@@ -199,7 +218,7 @@ static void judge(struct elv_server *s, const struct elv_verify_item *item, stru
     if (d.reason == ELV_REASON_NONE) {
         const struct elv_sync_worth worth = ask_policy(s, up, item->norm2);
         if (worth.counts)
-            d.weight = weigh(s, row, up->row, &up->commit, worth.weight, out);
+            d.weight = weigh(s, up->row, &up->commit, worth.weight, out);
         else
             d.reason = ELV_REASON_POLICY;
     }
@@ -258,6 +277,19 @@ static void undo(struct elv_server *s, struct elv_row *row)
     row->last_failed = false;
 }
 
+bool elv_core_worth_waiting(const struct elv_server *s)
+{
+    uint32_t n = 0;
+    if (s->now >= s->round.deadline || elv_core_is_survey(s))
+        return false;
+    for (uint32_t i = 0; i < s->round.n_asked; i++) {
+        const struct elv_row *row = &s->roster.rows[s->round.asked[i].row];
+        n += row->last.seq == s->round.seq && row->last_durable &&
+             row->last.decision == ELV_ACCEPTED && row->last.status == ELV_STATUS_DONE;
+    }
+    return n > 0 && n < s->sync_cfg.quorum;
+}
+
 /* The store takes no more decisions, perhaps because it lost bytes of this round's log. Nobody was
  * told of them, so they are taken back; with what is durable the round ends. */
 void elv_core_cut_losses(struct elv_server *s)
@@ -282,12 +314,14 @@ void elv_core_save_again(struct elv_server *s, struct elv_actions *out)
     uint32_t saved = 0;
     if (s->n_unsaved == 0 || s->now < s->retry_at)
         return;
-    if (++s->n_retries > RETRIES_MAX &&
-        (s->round.state == ELV_ROUND_OPEN || s->round.state == ELV_ROUND_CLOSING)) {
+    const bool counting = s->round.state == ELV_ROUND_OPEN || s->round.state == ELV_ROUND_CLOSING;
+    if (++s->n_retries > RETRIES_MAX && counting && !elv_core_worth_waiting(s)) {
         s->n_retries = 0;
         elv_core_cut_losses(s);
         return;
     }
+    if (counting && !elv_core_is_survey(s))
+        elv_core_mend_log(s, out); /* perhaps that is why */
     for (uint32_t i = 0; i < s->roster.n && saved < ELV_ANSWERS_PER_STEP; i++) {
         struct elv_row *row = &s->roster.rows[i];
         if (!row->last_failed || elv_answers_room(&s->answers) == 0)
@@ -355,6 +389,8 @@ static void settle_decision(struct elv_server *s, const struct elv_answer *a)
         return;
     }
     s->n_retries = 0;
+    if (s->n_unsaved == 0)
+        s->retry_at = s->now; /* the disk is well again */
     if (row->last.seq == s->round.seq)
         s->round.n_soft--;
 }

@@ -59,8 +59,9 @@ static const char usage_text[] =
     "      --threads N          --set server.threads=N\n"
     "      --log-level LEVEL    --set log.level=LEVEL\n"
     "      --new-run            sets an earlier run's state aside and starts from version 0\n"
-    "      --check-config       checks both files and ends\n"
-    "      --print-config       prints each value and where it comes from, and ends\n"
+    "      --check-config       checks both files, not those they name, and ends\n"
+    "      --print-config       prints each value and where it comes from, and ends; files may be\n"
+    "                           missing: defaults\n"
     "      --insecure           allows --listen coap://HOST:PORT: in the clear, believing what\n"
     "                           clients say they are\n"
     "  -h, --help               this text; -V, --version: the version\n"
@@ -103,8 +104,6 @@ struct program {
     uint64_t seen; /* notes */
     struct elv_follow told;
     elv_time_us stop_at; /* when lingering ends */
-    bool holding;        /* the node has asked for the end: */
-    struct elv_action held;
     elv_time_us keys_at;
     char model_path[PATH_LEN];
 };
@@ -175,19 +174,26 @@ static int judge(const char *path, uint32_t line, const char *why)
     return EXIT_USAGE;
 }
 
-static int configure(struct program *p)
+static int read_all(struct program *p)
 {
-    char why[ELV_JOB_ERROR_MAX];
-    uint32_t line;
+    int status = EXIT_SUCCESS;
     elv_settings_init(&p->settings);
     elv_job_init(&p->job);
-    int status = EXIT_SUCCESS;
     if (p->config_path != NULL)
         status = read_ini(p->config_path, take_setting, p);
-    if (status == EXIT_SUCCESS)
+    if (status == EXIT_SUCCESS && p->job_path != NULL)
         status = read_ini(p->job_path, take_job, &p->job);
     for (uint32_t i = 0; status == EXIT_SUCCESS && i < p->n_sets; i++)
         status = apply_set(p, p->sets[i]);
+    return status;
+}
+
+/* What is missing, and what does not go together. */
+static int check_all(struct program *p)
+{
+    char why[ELV_JOB_ERROR_MAX];
+    uint32_t line;
+    int status = EXIT_SUCCESS;
     const char *config = p->config_path != NULL ? p->config_path : "configuration";
     if (status == EXIT_SUCCESS && elv_settings_check(&p->settings, why, &line) != ELV_OK)
         status = judge(config, line, why);
@@ -320,8 +326,15 @@ static int load_test_set(struct program *p, const struct elv_kernels *kernels)
         return complain("test set", "out of memory");
     const enum elv_err err = elv_test_set_init(&p->test_set, &cfg, p->test_mem, len);
     if (err != ELV_OK) {
-        complain("data.test", err == ELV_ERR_MISMATCH ? "the examples do not fit the model's input"
-                                                      : elv_err_text(err));
+        if (err == ELV_ERR_MISMATCH)
+            fprintf(stderr,
+                    "elver-server: data.test: examples of %" PRIu32 " values and %" PRIu32
+                    " classes do not fit the model, which has %" PRIu32 " inputs and %" PRIu32
+                    " outputs\n",
+                    p->data.n_values, p->data.n_classes, elv_shape_len(p->job.model.input),
+                    p->job.model.n_classes);
+        else
+            complain("data.test", elv_err_text(err));
         return EXIT_USAGE;
     }
     p->scorer = elv_test_set_scorer(&p->test_set);
@@ -374,6 +387,39 @@ static struct elv_run_facts facts(const struct program *p)
                                   .model = p->model_path};
 }
 
+/* Counters of the ports; the keys are promises. */
+#define FIGURES_MAX 24u
+static uint32_t figures(const struct program *p, struct elv_figure out[FIGURES_MAX])
+{
+    const struct elv_coap_server_stats *c = elv_coap_server_stats(p->coap);
+    struct elv_sqlite_stats d;
+    elv_sqlite_stats(p->store, &d);
+    const struct elv_figure all[] = {
+        {"handshakes", c->handshakes},
+        {"handshakes_unknown", c->refused_unknown},
+        {"handshakes_revoked", c->refused_revoked},
+        {"handshakes_unproven", c->refused_proof},
+        {"sessions", c->sessions},
+        {"sessions_closed", c->sessions_closed},
+        {"sessions_evicted", c->sessions_evicted},
+        {"requests_too_large", c->too_large},
+        {"requests_overflowed", c->overflowed},
+        {"replies_dropped", c->dropped},
+        {"notifications", c->notifications},
+        {"payload_bytes_in", c->bytes_in},
+        {"payload_bytes_out", c->bytes_out},
+        {"transactions", d.transactions},
+        {"transaction_batches", d.batches},
+        {"transactions_failed", d.failures},
+        {"longest_batch_us", (uint64_t)d.batch_max_us},
+        {"disk_free_bytes", d.free_bytes},
+        {"longest_step_us", (uint64_t)p->host.stats.step_max_us},
+    };
+    _Static_assert(sizeof all / sizeof all[0] <= FIGURES_MAX, "one place for each figure");
+    memcpy(out, all, sizeof all);
+    return sizeof all / sizeof all[0];
+}
+
 static void say(const struct elv_line *line)
 {
     printf("%s\n", line->at);
@@ -386,9 +432,12 @@ static void write_stats(const struct program *p)
     if (p->settings.stats[0] == 0)
         return;
     struct elv_line out = elv_line_of(text, sizeof text);
-    const struct elv_run_facts f = facts(p);
+    struct elv_figure figure[FIGURES_MAX];
+    struct elv_run_facts f = facts(p);
+    f.figures = figure;
+    f.n_figures = figures(p, figure);
     elv_report_json(&out, elv_server_stats(&p->server), &p->told.line, &f);
-    if (elv_posix_save(p->settings.stats, (struct elv_bytes){(const uint8_t *)text, out.len}) ==
+    if (elv_posix_publish(p->settings.stats, (struct elv_bytes){(const uint8_t *)text, out.len}) ==
         ELV_OK)
         return;
     struct elv_log_line l = elv_log_begin(&p->log, ELV_LOG_WARN, "stats_failed");
@@ -406,52 +455,21 @@ static void tell_round(const struct program *p, const struct elv_round_line *lin
     write_stats(p);
 }
 
-static void log_user_sums(struct elv_log_line *l, const struct elv_user_totals *user)
-{
-    char key[ELV_USER_SUM_NAME_MAX + 8];
-    for (uint32_t i = 0; i < user->n; i++) {
-        snprintf(key, sizeof key, "user.%s", user->at[i].name);
-        elv_log_real(l, key, user->at[i].value);
-    }
-    if (user->n_left_out > 0)
-        elv_log_u64(l, "user_left_out", user->n_left_out);
-}
-
 static void log_note(const struct program *p, const struct elv_note *n)
 {
-    const bool bad = n->kind == ELV_NOTE_STORE_FAILED || n->kind == ELV_NOTE_LOG_LOST;
-    const bool odd = n->kind == ELV_NOTE_ROUND_ABANDONED || n->kind == ELV_NOTE_TWIN ||
-                     n->kind == ELV_NOTE_CAPPED || n->kind == ELV_NOTE_UPDATE_REFUSED ||
-                     n->kind == ELV_NOTE_EVALUATION_FAILED;
-    struct elv_log_line l = elv_log_begin(&p->log,
-                                          bad   ? ELV_LOG_ERROR
-                                          : odd ? ELV_LOG_WARN
-                                                : ELV_LOG_INFO,
-                                          elv_note_name(n->kind));
-    if (n->client != 0)
-        elv_log_u64(&l, "client", n->client);
-    if (n->round != 0)
-        elv_log_u64(&l, "round", n->round);
-    if (n->version != 0)
-        elv_log_u64(&l, "version", n->version);
-    if (n->reason != ELV_REASON_NONE)
-        elv_log_text(&l, "reason", elv_reason_text(n->reason));
-    if (n->value != 0)
-        elv_log_u64(&l, "value", n->value);
-    if (n->kind == ELV_NOTE_ROUND_CLOSED || n->kind == ELV_NOTE_ROUND_ABANDONED) {
-        elv_log_u64(&l, "asked", n->report.n_asked);
-        elv_log_u64(&l, "used", n->report.n_used);
-        elv_log_u64(&l, "late", n->report.n_late);
-        elv_log_u64(&l, "refused", n->report.n_refused);
-        elv_log_real(&l, "seconds", (double)n->report.took / 1e6);
-        elv_log_real(&l, "overrun_ms", (double)n->report.overrun / 1e3);
+    static const enum elv_log_level levels[] = {[ELV_NOTE_USUAL] = ELV_LOG_INFO,
+                                                [ELV_NOTE_ODD] = ELV_LOG_WARN,
+                                                [ELV_NOTE_BAD] = ELV_LOG_ERROR};
+    char text[1024], why[ELV_SQLITE_WHY_MAX];
+    struct elv_line fields = elv_line_of(text, sizeof text);
+    struct elv_log_line l =
+        elv_log_begin(&p->log, levels[elv_note_weight(n->kind)], elv_note_name(n->kind));
+    elv_report_note(&fields, n);
+    elv_log_fields(&l, text);
+    if (n->kind == ELV_NOTE_STORE_FAILED) {
+        elv_sqlite_why(p->store, why);
+        elv_log_text(&l, "reason", why);
     }
-    if (n->kind == ELV_NOTE_EVALUATED || n->kind == ELV_NOTE_CLIENTS_EVALUATED) {
-        elv_log_u64(&l, "n", n->score.n);
-        elv_log_real(&l, "accuracy", n->score.accuracy);
-        elv_log_real(&l, "loss", n->score.loss);
-    }
-    log_user_sums(&l, &n->report.user);
     elv_log_end(&l);
 }
 
@@ -466,18 +484,13 @@ static void follow(struct program *p, const struct elv_note *n)
 
 static int save_model(const struct program *p)
 {
-    const uint32_t n = p->job.model.n_shared;
-    const size_t body = (size_t)n * sizeof(float);
-    uint8_t *file = malloc(ELV_MODEL_HEAD_CAP + body);
+    uint8_t *file = malloc(ELV_MODEL_HEAD_CAP + (size_t)p->job.model.n_shared * sizeof(float));
     if (file == NULL)
         return complain(p->model_path, "out of memory");
-    const size_t head = elv_model_file_head(&p->job, p->server.run.run,
-                                            elv_server_stats(&p->server)->version, file);
-    const float *w = elv_server_model(&p->server);
-    struct elv_wr out = elv_wr_of(file + head, body);
-    for (uint32_t i = 0; i < n; i++)
-        elv_wr_f32(&out, w[i]);
-    const enum elv_err err = elv_posix_save(p->model_path, (struct elv_bytes){file, head + body});
+    const size_t len =
+        elv_model_file_write(&p->job, p->server.run.run, elv_server_stats(&p->server)->version,
+                             elv_server_model(&p->server), file);
+    const enum elv_err err = elv_posix_save(p->model_path, (struct elv_bytes){file, len});
     free(file);
     return err == ELV_OK ? EXIT_SUCCESS : complain(p->model_path, strerror(errno));
 }
@@ -492,16 +505,9 @@ static void tell_result(struct program *p)
     struct elv_line out = elv_line_of(text, sizeof text);
     const struct elv_run_facts f = facts(p);
     const struct elv_server_stats *stats = elv_server_stats(&p->server);
-    printf("\n%-12s %" PRIu32 " versions, %" PRIu64 " rounds abandoned, %.1f s\n", "rounds",
-           stats->version, stats->rounds_abandoned, f.train_seconds);
-    printf("%-12s %" PRIu64 " used, %" PRIu64 " late, %" PRIu64 " refused, %" PRIu64
-           " declined or failed\n",
-           "updates", stats->updates_used, stats->updates_late, stats->updates_refused,
-           stats->updates_declined + stats->updates_failed);
-    printf("%-12s %.1f MiB up, %.1f MiB down\n", "chunks", (double)stats->bytes_up / 1048576,
-           (double)stats->bytes_down / 1048576);
-    printf("%-12s version %" PRIu32 " with accuracy %.4f\n\n", "best", stats->best_version,
-           stats->best_accuracy);
+    elv_report_table(&out, stats, &f);
+    printf("\n%s\n", text);
+    out = elv_line_of(text, sizeof text);
     elv_report_result(&out, stats, &p->told.line, &f);
     say(&out);
     write_stats(p);
@@ -629,8 +635,15 @@ static int open_store(struct program *p)
 
 static int server_failed(const struct program *p, enum elv_err err)
 {
-    if (err != ELV_ERR_MISMATCH)
-        return complain(p->settings.state, elv_err_text(err));
+    const char *why =
+        err == ELV_ERR_FULL ? "it has more clients than limits.clients allows" : elv_err_text(err);
+    if (err != ELV_ERR_MISMATCH) {
+        fprintf(stderr,
+                "elver-server: the run in %s/%s cannot be taken up: %s; put back a copy of the "
+                "folder, or start over with --new-run\n",
+                p->settings.state, p->job.name, why);
+        return EXIT_FAILURE;
+    }
     fprintf(stderr,
             "elver-server: %s/%s holds a run of another model or seed; start over with "
             "--new-run\n",
@@ -850,6 +863,7 @@ static int serve(struct program *p)
     if (status != EXIT_SUCCESS)
         return status;
     tell_start(p, kernels);
+    write_stats(p); /* so that a file that cannot be written shows at once */
     status = elv_loop_run(&p->loop, &p->host);
     if (status > 128)
         _exit(status); /* a second signal: now */
@@ -951,7 +965,7 @@ static int parse(int argc, char **argv, struct program *p)
     }
     if (early < 0 && optind < argc)
         return misuse("it takes no arguments besides its flags");
-    if (early < 0 && p->job_path == NULL)
+    if (early < 0 && p->job_path == NULL && !p->print)
         return misuse("a job is missing: --job FILE");
     return early;
 }
@@ -959,18 +973,26 @@ static int parse(int argc, char **argv, struct program *p)
 int main(int argc, char **argv)
 {
     static struct program p;
+    if (elv_posix_keep_streams() != ELV_OK)
+        return EXIT_FAILURE;
     int status = parse(argc, argv, &p);
     if (status >= 0)
         return status;
-    status = configure(&p);
+    status = read_all(&p);
     if (status != EXIT_SUCCESS)
         return status;
+    if (p.job_path != NULL)
+        status = check_all(&p); /* first: it fills in defaults that depend on other keys */
     if (p.print)
         print_config(&p);
-    if (p.check && !p.print)
+    if (status != EXIT_SUCCESS || p.print)
+        return status;
+    if (p.check) {
+        if (p.config_path != NULL)
+            printf("%s: ok\n", p.config_path);
         printf("%s: ok\n", p.job_path);
-    if (p.check || p.print)
         return EXIT_SUCCESS;
+    }
     status = serve(&p);
     tear_down(&p);
     return status;

@@ -18,7 +18,7 @@ void elv_fold_soil(struct elv_fold *f) { f->zeroed = 0; }
 /* True once the sums may be added to. */
 static bool sums_ready(struct elv_fold *f, uint32_t *budget)
 {
-    while (f->zeroed<f->n_params && * budget> 0) {
+    while (*budget > 0 && f->zeroed < f->n_params) {
         const size_t left = f->n_params - f->zeroed;
         const size_t n = left < ZERO_STRIDE ? left : ZERO_STRIDE;
         memset(f->sum + f->zeroed, 0, n * sizeof *f->sum);

@@ -26,6 +26,17 @@ size_t elv_model_file_head(const struct elv_job *job, const uint8_t run[ELV_RUN_
     return len;
 }
 
+size_t elv_model_file_write(const struct elv_job *job, const uint8_t run[ELV_RUN_ID_LEN],
+                            uint32_t version, const float *w, uint8_t *out)
+{
+    const size_t head = elv_model_file_head(job, run, version, out);
+    const size_t body = (size_t)job->model.n_shared * sizeof *w;
+    struct elv_wr values = elv_wr_of(out + head, body);
+    for (uint32_t i = 0; i < job->model.n_shared; i++)
+        elv_wr_f32(&values, w[i]);
+    return head + body;
+}
+
 static enum elv_err read_piece(const struct elv_safetensors_piece *piece, struct elv_bytes file,
                                float *flat)
 {

@@ -12,6 +12,11 @@
 size_t elv_model_file_head(const struct elv_job *job, const uint8_t run[ELV_RUN_ID_LEN],
                            uint32_t version, uint8_t *out);
 
+/* A whole file: head, then `w` f32 [n_shared] as little-endian bytes. `out` has room for
+ * ELV_MODEL_HEAD_CAP and 4 bytes per coordinate; returns the length. */
+size_t elv_model_file_write(const struct elv_job *job, const uint8_t run[ELV_RUN_ID_LEN],
+                            uint32_t version, const float *w, uint8_t *out);
+
 /* The shared coordinates of a whole file into `w` [n_shared]; `flat` [n_params] is scratch memory.
  * ELV_ERR_MISMATCH: of another model; ELV_ERR_SHORT: cut off or too long; ELV_ERR_RANGE: a value is
  * not finite; ELV_ERR_FORMAT: no such file. */

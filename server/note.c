@@ -13,6 +13,23 @@ const char *elv_note_name(enum elv_note_kind kind)
     return "unknown";
 }
 
+enum elv_note_weight elv_note_weight(enum elv_note_kind kind)
+{
+    switch (kind) {
+    case ELV_NOTE_STORE_FAILED:
+    case ELV_NOTE_LOG_LOST:
+        return ELV_NOTE_BAD;
+    case ELV_NOTE_ROUND_ABANDONED:
+    case ELV_NOTE_TWIN:
+    case ELV_NOTE_CAPPED:
+    case ELV_NOTE_UPDATE_REFUSED:
+    case ELV_NOTE_EVALUATION_FAILED:
+        return ELV_NOTE_ODD;
+    default:
+        return ELV_NOTE_USUAL;
+    }
+}
+
 struct elv_note *elv_note_add(struct elv_notes *n, enum elv_note_kind kind, elv_time_us at)
 {
     struct elv_note *note = &n->at[++n->last % ELV_NOTES_KEPT];

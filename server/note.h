@@ -68,6 +68,10 @@ struct elv_note {
 
 const char *elv_note_name(enum elv_note_kind kind);
 
+/* How much an operator should care. */
+enum elv_note_weight { ELV_NOTE_USUAL, ELV_NOTE_ODD, ELV_NOTE_BAD };
+enum elv_note_weight elv_note_weight(enum elv_note_kind kind);
+
 #define ELV_NOTES_KEPT 256u
 struct elv_notes { /* a ring: who does not read in time sees a gap in the numbers */
     struct elv_note at[ELV_NOTES_KEPT];

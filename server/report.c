@@ -60,6 +60,26 @@ void elv_report_round(struct elv_line *out, const struct elv_round_line *line)
     put_fixed(out, " seconds=", seconds(r->took), 3);
 }
 
+void elv_report_table(struct elv_line *out, const struct elv_server_stats *stats,
+                      const struct elv_run_facts *facts)
+{
+    put_uint(out, "rounds       ", stats->version);
+    put_uint(out, " versions, ", stats->rounds_abandoned);
+    put_fixed(out, " rounds abandoned, ", facts->train_seconds, 1);
+    put_uint(out, " s\nupdates      ", stats->updates_used);
+    put_uint(out, " used, ", stats->updates_late);
+    put_uint(out, " late, ", stats->updates_refused);
+    put_uint(out, " refused, ", stats->updates_declined + stats->updates_failed);
+    put_fixed(out, " declined or failed\nchunks       ", (double)stats->bytes_up / 1048576, 1);
+    put_fixed(out, " MiB up, ", (double)stats->bytes_down / 1048576, 1);
+    elv_line_add(out, " MiB down\n");
+    if (stats->best_accuracy < 0)
+        return;
+    put_uint(out, "best         version ", stats->best_version);
+    put_fixed(out, " with accuracy ", stats->best_accuracy, 4);
+    elv_line_add(out, "\n");
+}
+
 void elv_report_result(struct elv_line *out, const struct elv_server_stats *stats,
                        const struct elv_round_line *last, const struct elv_run_facts *facts)
 {
@@ -113,7 +133,15 @@ static void put_refusals(struct elv_line *out, const struct elv_server_stats *st
     elv_line_add(out, "}");
 }
 
-/* JSON has no infinity either. */
+/* A sum of any size; `unknown` where it has overflowed. */
+static void put_sum(struct elv_line *out, double v, const char *unknown)
+{
+    if (isfinite(v))
+        elv_line_f64(out, v);
+    else
+        elv_line_add(out, unknown);
+}
+
 static void put_user(struct elv_line *out, const struct elv_user_totals *user)
 {
     elv_line_add(out, ",\"user\":{");
@@ -121,12 +149,18 @@ static void put_user(struct elv_line *out, const struct elv_user_totals *user)
         elv_line_add(out, i == 0 ? "\"" : ",\"");
         elv_line_add(out, user->at[i].name);
         elv_line_add(out, "\":");
-        if (isfinite(user->at[i].value))
-            elv_line_f64(out, user->at[i].value);
-        else
-            elv_line_add(out, "null");
+        put_sum(out, user->at[i].value, "null");
     }
     put_uint(out, "},\"user_left_out\":", user->n_left_out);
+}
+
+static void put_figures(struct elv_line *out, const struct elv_run_facts *facts)
+{
+    for (uint32_t i = 0; i < facts->n_figures; i++) {
+        elv_line_add(out, ",\"");
+        elv_line_add(out, facts->figures[i].key);
+        put_uint(out, "\":", facts->figures[i].value);
+    }
 }
 
 void elv_report_json(struct elv_line *out, const struct elv_server_stats *s,
@@ -174,10 +208,57 @@ void elv_report_json(struct elv_line *out, const struct elv_server_stats *s,
     put_uint(out, ",\"bytes_down\":", s->bytes_down);
     put_uint(out, ",\"log_bytes\":", s->log_bytes);
     put_uint(out, ",\"store_failures\":", s->store_failures);
+    put_uint(out, ",\"log_losses\":", s->log_losses);
     put_json(out, ",\"worst_round_overrun_ms\":", seconds(s->worst_overrun) * 1e3, 3);
     put_uint(out, ",\"peak_rss_kib\":", facts->peak_rss_kib);
     put_refusals(out, s);
     put_uint(out, ",\"evaluations\":", s->evaluations);
     put_user(out, &last->report.user);
+    put_figures(out, facts);
     elv_line_add(out, "}\n");
+}
+
+static void put_field(struct elv_line *out, const char *key, uint64_t v)
+{
+    if (v == 0)
+        return;
+    elv_line_add(out, out->len > 0 ? " " : "");
+    put_uint(out, key, v);
+}
+
+static void put_reason(struct elv_line *out, enum elv_reason reason)
+{
+    if (reason == ELV_REASON_NONE)
+        return;
+    elv_line_add(out, out->len > 0 ? " reason=" : "reason=");
+    elv_line_add(out, elv_reason_text(reason));
+}
+
+void elv_report_note(struct elv_line *out, const struct elv_note *n)
+{
+    put_field(out, "client=", n->client);
+    put_field(out, "round=", n->round);
+    put_field(out, "version=", n->version);
+    put_reason(out, n->reason);
+    put_field(out, "value=", n->value);
+    if (n->kind == ELV_NOTE_ROUND_CLOSED || n->kind == ELV_NOTE_ROUND_ABANDONED) {
+        put_uint(out, " asked=", n->report.n_asked);
+        put_uint(out, " used=", n->report.n_used);
+        put_uint(out, " late=", n->report.n_late);
+        put_uint(out, " refused=", n->report.n_refused);
+        put_fixed(out, " seconds=", seconds(n->report.took), 3);
+        put_fixed(out, " overrun_ms=", seconds(n->report.overrun) * 1e3, 3);
+    }
+    if (n->kind == ELV_NOTE_EVALUATED || n->kind == ELV_NOTE_CLIENTS_EVALUATED) {
+        put_uint(out, " n=", n->score.n);
+        put_fixed(out, " accuracy=", n->score.accuracy, 4);
+        put_fixed(out, " loss=", n->score.loss, 4);
+    }
+    for (uint32_t i = 0; i < n->report.user.n; i++) {
+        elv_line_add(out, " user.");
+        elv_line_add(out, n->report.user.at[i].name);
+        elv_line_add(out, "=");
+        put_sum(out, n->report.user.at[i].value, "nan");
+    }
+    put_field(out, "user_left_out=", n->report.user.n_left_out);
 }

@@ -20,12 +20,23 @@ struct elv_round_line {
  * bytes_up=... bytes_down=... seconds=2.41": the number is that of the version made. */
 void elv_report_round(struct elv_line *out, const struct elv_round_line *line);
 
+struct elv_figure { /* a counter of a port */
+    const char *key;
+    uint64_t value;
+};
+
 /* What only the program can know of its run. */
 struct elv_run_facts {
     double train_seconds; /* from the first round's tickets to the last version */
     uint64_t peak_rss_kib;
-    const char *model; /* path of the file */
+    const char *model;                /* path of the file */
+    const struct elv_figure *figures; /* told in the JSON object */
+    uint32_t n_figures;
 };
+
+/* The table before the last line, lines ended. */
+void elv_report_table(struct elv_line *out, const struct elv_server_stats *stats,
+                      const struct elv_run_facts *facts);
 
 /* "result accuracy=... ..."; `last` is the newest closed round. */
 void elv_report_result(struct elv_line *out, const struct elv_server_stats *stats,
@@ -34,5 +45,8 @@ void elv_report_result(struct elv_line *out, const struct elv_server_stats *stat
 /* One JSON object with every counter. */
 void elv_report_json(struct elv_line *out, const struct elv_server_stats *stats,
                      const struct elv_round_line *last, const struct elv_run_facts *facts);
+
+/* The fields of a note that mean something, as a log line has them: "client=3 round=2 ...". */
+void elv_report_note(struct elv_line *out, const struct elv_note *n);
 
 #endif

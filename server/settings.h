@@ -9,7 +9,6 @@
 #include "../common/msg.h"
 
 #define ELV_SETTING_TEXT_MAX 512u
-#define ELV_SETTING_LISTEN_MAX 8u
 #define ELV_SETTINGS_ERROR_MAX 256u
 #define ELV_SETTINGS_MAX 32u /* rows of the table in settings.c */
 

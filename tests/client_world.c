@@ -233,9 +233,7 @@ static void get_chunk(struct fake_server *s, const struct elv_request *r, const 
                       struct message *out)
 {
     for (uint32_t v = 0; v < VERSIONS; v++) {
-        uint64_t digest = 0;
-        for (uint32_t k = 0; k < 8; k++)
-            digest = digest << 8 | set[v].ref.digest[k];
+        const uint64_t digest = elv_digest_key(set[v].ref.digest);
         if (digest != r->digest || r->chunk >= set[v].ref.n_chunks)
             continue;
         out->len = set[v].len[r->chunk];
@@ -356,7 +354,7 @@ static void answer(struct fake_server *s, const struct elv_request *r, struct me
     s->asked[r->op]++;
     out->code = ELV_CODE_CONTENT;
     out->len = 0;
-    if (refused(s, r, out))
+    if (refused(s, r, out) || (s->lie != NULL && s->lie(s, r, out)))
         return;
     switch (r->op) {
     case ELV_OP_MANIFEST:

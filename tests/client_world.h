@@ -49,7 +49,11 @@ struct refusal_script {
     uint32_t times; /* that often; UINT32_MAX: for ever */
 };
 
+struct message;
+
 struct fake_server {
+    /* Answers in the server's place, unless it returns false; NULL: never. */
+    bool (*lie)(struct fake_server *s, const struct elv_request *r, struct message *out);
     struct elv_manifest manifest;
     struct elv_model model;
     uint8_t manifest_bytes[ELV_MANIFEST_MAX];

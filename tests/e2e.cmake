@@ -1,15 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 # End-to-end tests: the programs as they are installed, over real DTLS on loopback.
 
-# elv_e2e(NAME SECONDS [LABEL]...): NAME.sh with the build folder; SECONDS is how long it may take.
+# elv_e2e(NAME SECONDS [ARGUMENT...]): NAME.sh with the build folder; SECONDS is how long it may
+# take, many times what it does take.
 function(elv_e2e name seconds)
-    add_test(NAME ${name} COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/${name}.sh ${PROJECT_BINARY_DIR})
-    set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds} LABELS "${ARGN}"
-        SKIP_RETURN_CODE 77)
+    add_test(NAME ${name} COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/${name}.sh ${PROJECT_BINARY_DIR}
+        ${ARGN})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds} SKIP_RETURN_CODE 77)
 endfunction()
 
-elv_e2e(e2e_run 180)
-elv_e2e(e2e_kill_client 180)
-elv_e2e(e2e_same_bytes 180)
 elv_e2e(e2e_bad_input 180)
+elv_e2e(e2e_certs 180)
+elv_e2e(e2e_examples 60)
+elv_e2e(e2e_full_disk 300)
 elv_e2e(e2e_keys 180)
+elv_e2e(e2e_kill_client 180)
+elv_e2e(e2e_kill_server 600 20)
+set_tests_properties(e2e_kill_server PROPERTIES LABELS slow)
+elv_e2e(e2e_lossy 300)
+elv_e2e(e2e_run 180)
+elv_e2e(e2e_same_bytes 180)
+elv_e2e(e2e_state 180)
+elv_e2e(e2e_stock 120)
+
+# A few of the kills under the sanitizers, too.
+if(ELV_SANITIZE)
+    add_test(NAME e2e_kill_server_thrice COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/e2e_kill_server.sh
+        ${PROJECT_BINARY_DIR} 3 7)
+    set_tests_properties(e2e_kill_server_thrice PROPERTIES TIMEOUT 300)
+endif()

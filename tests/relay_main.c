@@ -5,7 +5,8 @@
  *                [--delay-us N] [--jitter-us N]
  *
  * Prints "port N" once it listens, runs until SIGTERM or SIGINT, moves all clients to new addresses
- * at SIGUSR1, and then prints what it did to the datagrams. */
+ * at SIGUSR1, and then prints what it did to the datagrams, and how many of them were foreign: not
+ * whole DTLS 1.2 records, or with contents before there were keys. */
 #define _POSIX_C_SOURCE 200809L
 #include <poll.h>
 #include <signal.h>
@@ -15,7 +16,37 @@
 
 #include "relay.h"
 
+enum { CHANGE_CIPHER_SPEC = 20, HANDSHAKE = 22, WITH_CID = 25 };
+enum { HEAD = 13, CID = 8 }; /* of our servers; clients ask for none */
+
 static volatile sig_atomic_t stop, move;
+static uint64_t foreign[2]; /* [0] towards the server */
+
+/* The length of the record at the front; 0: none is. */
+static size_t record_len(bool from_client, const uint8_t *at, size_t len)
+{
+    const size_t head = HEAD + (len > 0 && at[0] == WITH_CID && from_client ? CID : 0);
+    if (len < head || at[0] < CHANGE_CIPHER_SPEC || at[0] > WITH_CID || at[1] != 0xfe ||
+        (at[2] != 0xfd && at[2] != 0xff))
+        return 0;
+    const bool encrypted = at[3] != 0 || at[4] != 0; /* the epoch */
+    if (!encrypted && at[0] > HANDSHAKE)
+        return 0;
+    const size_t whole = head + (size_t)at[head - 2] * 256 + at[head - 1];
+    return whole <= len ? whole : 0;
+}
+
+static void look(void *ctx, bool from_client, const uint8_t *datagram, size_t len)
+{
+    size_t at = 0, n = 1;
+    (void)ctx;
+    while (at < len && n > 0) {
+        n = record_len(from_client, datagram + at, len - at);
+        at += n;
+    }
+    if (len == 0 || n == 0)
+        foreign[from_client ? 0 : 1]++;
+}
 
 static void on_signal(int number)
 {
@@ -84,7 +115,7 @@ static void wait_for(struct relay *r)
 
 int main(int argc, char **argv)
 {
-    struct relay_cfg cfg = {.seed = 1};
+    struct relay_cfg cfg = {.seed = 1, .tap = look};
     struct sigaction sa;
     memset(&sa, 0, sizeof sa);
     sa.sa_handler = on_signal;
@@ -109,9 +140,10 @@ int main(int argc, char **argv)
     }
     const struct relay_stats *s = relay_stats(r);
     for (int way = 0; way < 2; way++)
-        printf("%s datagrams=%llu lost=%llu duplicated=%llu bytes=%llu\n", way ? "down" : "up",
-               (unsigned long long)s->datagrams[way], (unsigned long long)s->lost[way],
-               (unsigned long long)s->duplicated[way], (unsigned long long)s->bytes[way]);
+        printf("%s datagrams=%llu lost=%llu duplicated=%llu bytes=%llu foreign=%llu\n",
+               way ? "down" : "up", (unsigned long long)s->datagrams[way],
+               (unsigned long long)s->lost[way], (unsigned long long)s->duplicated[way],
+               (unsigned long long)s->bytes[way], (unsigned long long)foreign[way]);
     relay_close(r);
     return 0;
 }

@@ -35,9 +35,7 @@ static struct elv_bytes chunk_for(const struct elv_request *r)
 {
     const struct body *set = r->op == ELV_OP_MODEL_CHUNK ? w.server.full : w.server.step;
     for (uint32_t v = 0; v < VERSIONS; v++) {
-        uint64_t digest = 0;
-        for (uint32_t k = 0; k < 8; k++)
-            digest = digest << 8 | set[v].ref.digest[k];
+        const uint64_t digest = elv_digest_key(set[v].ref.digest);
         if (digest == r->digest && set[v].ref.n_chunks > 0)
             return (struct elv_bytes){set[v].bytes[r->chunk], set[v].len[r->chunk]};
     }

@@ -41,10 +41,12 @@ static void a_line_has_time_level_event_and_fields(void **state)
     elv_log_i64(&l, "left_ms", -5);
     elv_log_real(&l, "loss", 0.25);
     elv_log_text(&l, "peer", "10.0.0.1:5684");
+    elv_log_fields(&l, "");
+    elv_log_fields(&l, "asked=8 used=6");
     elv_log_end(&l);
     assert_string_equal(read_line(line),
                         "level=warn event=round_closed round=3 left_ms=-5 loss=0.25 "
-                        "peer=10.0.0.1:5684\n");
+                        "peer=10.0.0.1:5684 asked=8 used=6\n");
     static const char shape[] = "ts=dddd-dd-ddTdd:dd:dd.dddZ ";
     for (size_t i = 0; shape[i] != 0; i++) {
         if (shape[i] == 'd' && i > 2)

@@ -173,6 +173,89 @@ static void the_statistics_hold_the_sums_the_clients_named(void **state)
     assert_non_null(strstr(text, ",\"user\":{},\"user_left_out\":0}\n"));
 }
 
+static void a_table_sums_the_run_up(void **state)
+{
+    (void)state;
+    char text[512];
+    struct elv_line out = elv_line_of(text, sizeof text);
+    struct elv_server_stats stats = {.version = 12,
+                                     .rounds_abandoned = 1,
+                                     .updates_used = 72,
+                                     .updates_declined = 2,
+                                     .updates_failed = 1,
+                                     .bytes_up = 3 << 19,
+                                     .best_version = 11,
+                                     .best_accuracy = 0.87654};
+    const struct elv_run_facts facts = {.train_seconds = 49.34};
+    elv_report_table(&out, &stats, &facts);
+    assert_string_equal(text, "rounds       12 versions, 1 rounds abandoned, 49.3 s\n"
+                              "updates      72 used, 0 late, 0 refused, 3 declined or failed\n"
+                              "chunks       1.5 MiB up, 0.0 MiB down\n"
+                              "best         version 11 with accuracy 0.8765\n");
+    stats.best_accuracy = -1; /* never evaluated */
+    out = elv_line_of(text, sizeof text);
+    elv_report_table(&out, &stats, &facts);
+    assert_null(strstr(text, "best"));
+}
+
+static void the_counters_of_the_ports_end_the_json_object(void **state)
+{
+    (void)state;
+    static char text[8192];
+    struct elv_line out = elv_line_of(text, sizeof text);
+    const struct elv_figure figures[] = {{"handshakes", 7}, {"sessions", 0}};
+    const struct elv_server_stats stats = {.over = true};
+    const struct elv_run_facts facts = {.figures = figures, .n_figures = 2};
+    elv_report_json(&out, &stats, &follow.line, &facts);
+    assert_false(out.full);
+    assert_non_null(strstr(text, ",\"user_left_out\":0,\"handshakes\":7,\"sessions\":0}\n"));
+}
+
+static void a_note_shows_the_fields_that_mean_something(void **state)
+{
+    (void)state;
+    static const struct {
+        struct elv_note note;
+        enum elv_note_weight weight;
+        const char *fields;
+    } rows[] = {
+        {{.kind = ELV_NOTE_STOPPED}, ELV_NOTE_USUAL, ""},
+        {{.kind = ELV_NOTE_JOIN_REFUSED, .client = 7, .reason = ELV_REASON_MODEL_TOO_BIG},
+         ELV_NOTE_USUAL,
+         "client=7 reason=model_too_big"},
+        {{.kind = ELV_NOTE_UPDATE_REFUSED, .client = 7, .round = 2, .reason = ELV_REASON_OVER_NORM},
+         ELV_NOTE_ODD,
+         "client=7 round=2 reason=over_norm"},
+        {{.kind = ELV_NOTE_STORE_FAILED, .value = 7}, ELV_NOTE_BAD, "value=7"},
+        {{.kind = ELV_NOTE_ROUND_CLOSED,
+          .round = 3,
+          .version = 2,
+          .report = {.n_asked = 8, .n_used = 6, .n_late = 2, .took = 2410499, .overrun = 1500}},
+         ELV_NOTE_USUAL,
+         "round=3 version=2 asked=8 used=6 late=2 refused=0 seconds=2.410 overrun_ms=1.500"},
+        {{.kind = ELV_NOTE_EVALUATED,
+          .version = 2,
+          .score = {.n = 100, .accuracy = 0.5, .loss = 1.25}},
+         ELV_NOTE_USUAL,
+         "version=2 n=100 accuracy=0.5000 loss=1.2500"},
+        {{.kind = ELV_NOTE_CLIENTS_EVALUATED,
+          .round = 3,
+          .version = 2,
+          .score = {.n = 100, .accuracy = 0.5, .loss = 1.25},
+          .report.user = {.at = {{"tokens", 12.5}, {"x", (double)NAN}}, .n = 2, .n_left_out = 4}},
+         ELV_NOTE_USUAL,
+         "round=3 version=2 n=100 accuracy=0.5000 loss=1.2500 user.tokens=12.5 user.x=nan "
+         "user_left_out=4"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[256];
+        struct elv_line out = elv_line_of(text, sizeof text);
+        elv_report_note(&out, &rows[i].note);
+        assert_string_equal(text, rows[i].fields);
+        assert_int_equal(elv_note_weight(rows[i].note.kind), rows[i].weight);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +270,9 @@ int main(void)
         cmocka_unit_test(what_is_unknown_says_so),
         cmocka_unit_test(a_result_reads_as_promised),
         cmocka_unit_test(the_statistics_hold_the_sums_the_clients_named),
+        cmocka_unit_test(a_table_sums_the_run_up),
+        cmocka_unit_test(the_counters_of_the_ports_end_the_json_object),
+        cmocka_unit_test(a_note_shows_the_fields_that_mean_something),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -212,6 +212,41 @@ static void without_a_test_set_the_clients_sums_decide_about_the_target(void **s
     }
 }
 
+static void nobody_reaches_the_target_by_claiming_to_have_evaluated_the_world(void **state)
+{
+    (void)state;
+    struct world w;
+    world_init(&w);
+    world_set(&w, "job", "rounds", "9");
+    world_set(&w, "job", "target_accuracy", "0.8");
+    world_set(&w, "eval", "every", "1");
+    world_set(&w, "eval", "on", "clients");
+    world_set(&w, "data", "holdout", "0.1");
+    world_set(&w, "aggregate", "max_weight", "1000");
+    world_set(&w, "model", "layers", "dense 20");
+    world_start(&w);
+    world_join(&w, 1);
+    struct upload u = with_eval(&w, 1001, 1001);
+    assert_int_equal(world_verdict(world_commit(&w, &u), NULL), ELV_ACCEPTED);
+    assert_false(w.ended);
+    assert_int_equal(elv_server_stats(w.s)->capped, 1);
+    u = with_eval(&w, 1000, 0);
+    const uint32_t odd = w.job.model.n_classes; /* one class more than there are */
+    u.commit.eval = (struct elv_eval_sums){.n = 1000, .loss = 1, .n_classes = odd + 1};
+    u.commit.eval.support[odd] = u.commit.eval.predicted[odd] = u.commit.eval.correct[odd] = 1000;
+    assert_int_equal(world_verdict(world_commit(&w, &u), NULL), ELV_ACCEPTED);
+    assert_false(w.ended);
+    assert_int_equal(elv_server_stats(w.s)->capped, 2);
+    u = with_eval(&w, 1000, 800);
+    assert_int_equal(world_verdict(world_commit(&w, &u), NULL), ELV_ACCEPTED);
+    assert_true(elv_server_stats(w.s)->target_reached);
+    assert_true(world_evaluate(&w, 1, 1001, 0)); /* nor is it believed when only that was asked */
+    assert_int_equal(elv_server_stats(w.s)->capped, 3);
+    assert_true(w.ended);
+    assert_int_equal(elv_server_stats(w.s)->version, 3);
+    world_free(&w);
+}
+
 static struct elv_sync_grant let_in(void *state, const struct elv_sync_cfg *cfg,
                                     const struct elv_sync_round *r, struct elv_sync_client c,
                                     elv_time_us now)
@@ -306,6 +341,7 @@ int main(void)
         cmocka_unit_test(a_failed_evaluation_is_reported_and_holds_nobody_up),
         cmocka_unit_test(old_versions_go_and_the_best_stays),
         cmocka_unit_test(without_a_test_set_the_clients_sums_decide_about_the_target),
+        cmocka_unit_test(nobody_reaches_the_target_by_claiming_to_have_evaluated_the_world),
         cmocka_unit_test(a_policy_may_let_late_joiners_in_and_their_work_survives_a_restart),
         cmocka_unit_test(the_learning_rate_decays_per_version_also_over_a_restart),
         cmocka_unit_test(a_model_file_is_what_other_tools_expect),

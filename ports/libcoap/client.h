@@ -13,7 +13,7 @@
 #define ELV_PORTS_LIBCOAP_CLIENT_H
 
 #include "common/port.h"
-#include "credential.h"
+#include "ports/libcoap/credential.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ports/libcoap/message.c - paths, blocks and options of CoAP messages. */
-#include "message.h"
+#include "ports/libcoap/message.h"
 
 #include <string.h>
 
@@ -10,6 +10,7 @@ bool elv_coap_path(const coap_pdu_t *pdu, char out[ELV_PATH_MAX], size_t *len)
     coap_opt_iterator_t each;
     coap_opt_t *segment;
     size_t used = 0;
+    bool first = true;
     coap_option_filter_clear(&only);
     coap_option_filter_set(&only, COAP_OPTION_URI_PATH);
     if (coap_option_iterator_init(pdu, &each, &only) == NULL) {
@@ -21,8 +22,9 @@ bool elv_coap_path(const coap_pdu_t *pdu, char out[ELV_PATH_MAX], size_t *len)
         const uint8_t *at = coap_opt_value(segment);
         if (n >= ELV_PATH_MAX - used || (n != 0 && memchr(at, '/', n) != NULL))
             return false;
-        if (used != 0)
+        if (!first) /* an empty part counts, in front too: a resource has one path */
             out[used++] = '/';
+        first = false;
         if (n != 0)
             memcpy(out + used, at, n);
         used += n;

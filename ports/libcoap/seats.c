@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ports/libcoap/seats.c - bounded bookkeeping of sessions and clients. */
-#include "seats.h"
+#include "ports/libcoap/seats.h"
 
 #include <stdlib.h>
 #include <string.h>

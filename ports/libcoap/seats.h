@@ -9,7 +9,7 @@
 
 #include <coap3/coap.h>
 
-#include "credential.h"
+#include "ports/libcoap/credential.h"
 
 #define ELV_COAP_TOKEN_MAX 8u
 

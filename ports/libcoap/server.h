@@ -12,7 +12,7 @@
 #define ELV_PORTS_LIBCOAP_SERVER_H
 
 #include "common/port.h"
-#include "credential.h"
+#include "ports/libcoap/credential.h"
 
 #ifdef __cplusplus
 extern "C" {

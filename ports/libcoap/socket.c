@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ports/libcoap/socket.c - the socket work around libcoap. */
 #define _GNU_SOURCE /* SO_RCVBUFFORCE */
-#include "socket.h"
+#include "ports/libcoap/socket.h"
 
 #include <netdb.h>
 #include <netinet/in.h>

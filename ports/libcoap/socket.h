@@ -7,7 +7,7 @@
 
 #include <coap3/coap.h>
 
-#include "credential.h"
+#include "ports/libcoap/credential.h"
 
 #define ELV_COAP_HOST_MAX 255u
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ports/libcoap/tls.c - certificates. */
-#include "tls.h"
+#include "ports/libcoap/tls.h"
 
 #include <mbedtls/ctr_drbg.h>
 #include <mbedtls/entropy.h>

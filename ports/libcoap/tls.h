@@ -7,7 +7,7 @@
 
 #include <coap3/coap.h>
 
-#include "credential.h"
+#include "ports/libcoap/credential.h"
 
 /* The common name in the certificate the peer has shown; false when there is none. Libcoap calls
  * its own callback for names only when verification has found something to object to. */

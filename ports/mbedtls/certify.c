@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ports/mbedtls/certify.c - certificates by Mbed TLS. */
 #define _POSIX_C_SOURCE 200809L /* gmtime_r, inet_pton */
-#include "certify.h"
+#include "ports/mbedtls/certify.h"
 
 #include <arpa/inet.h>
 #include <mbedtls/asn1write.h>

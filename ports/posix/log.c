@@ -160,6 +160,17 @@ void elv_log_text(struct elv_log_line *l, const char *key, const char *value)
     elv_log_bytes(l, key, value, strlen(value));
 }
 
+void elv_log_fields(struct elv_log_line *l, const char *fields)
+{
+    if (l->fd < 0 || l->cut || fields[0] == 0)
+        return;
+    const size_t before = l->len;
+    put(l, " ", 1);
+    put_text(l, fields);
+    if (l->cut)
+        l->len = before;
+}
+
 void elv_log_end(struct elv_log_line *l)
 {
     if (l->fd < 0)

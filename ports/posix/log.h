@@ -45,6 +45,8 @@ void elv_log_i64(struct elv_log_line *l, const char *key, int64_t value);
 void elv_log_real(struct elv_log_line *l, const char *key, double value);
 void elv_log_text(struct elv_log_line *l, const char *key, const char *value);
 void elv_log_bytes(struct elv_log_line *l, const char *key, const char *value, size_t len);
+/* Several at once, already as "client=3 round=2": the caller's promise. Empty: none. */
+void elv_log_fields(struct elv_log_line *l, const char *fields);
 void elv_log_end(struct elv_log_line *l);
 
 #endif
