@@ -680,7 +680,7 @@ static int build_server(struct program *p, const struct elv_kernels *kernels)
     if (err != ELV_OK)
         return server_failed(p, err);
     p->node = elv_server_node(&p->server);
-    p->told = (struct elv_follow){.job = &p->job, .scorer = p->scorer.run != NULL};
+    elv_follow_init(&p->told, &p->job, p->scorer.run != NULL, &p->server.cast.rec.eval);
     return EXIT_SUCCESS;
 }
 
