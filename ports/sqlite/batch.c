@@ -8,12 +8,17 @@
 
 #include "common/assert.h"
 
-/* A full disk is the one failure after which the disk is as it was before. */
+/* After these the disk is as it was before: it is full, or a file could not even be opened. */
+static bool is_harmless(int cause)
+{
+    return cause == ENOSPC || cause == EDQUOT || cause == EMFILE || cause == ENFILE;
+}
+
 static enum elv_err blame(struct elv_batch *b, const char *doing)
 {
     const int cause = errno;
     snprintf(b->why, sizeof b->why, "%s: %s", doing, strerror(cause));
-    if (cause != ENOSPC && cause != EDQUOT)
+    if (!is_harmless(cause))
         b->dead = true;
     return ELV_ERR_IO;
 }
