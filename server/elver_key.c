@@ -140,7 +140,8 @@ static int names_from_csv(struct options *o)
 static int check_names(const struct options *o)
 {
     if (o->n_names == 0)
-        return misuse("no device is named");
+        return misuse(
+            "no device is named; give names, or to make many --prefix P --count N or --csv FILE");
     for (uint32_t i = 0; i < o->n_names; i++)
         if (!name_ok(o->names[i]))
             return complain(o->names[i], "no identity; give 1 to 64 of A-Z a-z 0-9 . _ : -");
@@ -567,6 +568,8 @@ static int run(const struct command *command, struct options *o)
 int main(int argc, char **argv)
 {
     struct options o = {0};
+    if (elv_posix_keep_streams() != ELV_OK)
+        return EXIT_FAILURE;
     const int early = parse(argc, argv, &o);
     if (early >= 0)
         return early;

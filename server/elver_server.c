@@ -59,8 +59,9 @@ static const char usage_text[] =
     "      --threads N          --set server.threads=N\n"
     "      --log-level LEVEL    --set log.level=LEVEL\n"
     "      --new-run            sets an earlier run's state aside and starts from version 0\n"
-    "      --check-config       checks both files and ends\n"
-    "      --print-config       prints each value and where it comes from, and ends\n"
+    "      --check-config       checks both files, not those they name, and ends\n"
+    "      --print-config       prints each value and where it comes from, and ends; files may be\n"
+    "                           missing: defaults\n"
     "      --insecure           allows --listen coap://HOST:PORT: in the clear, believing what\n"
     "                           clients say they are\n"
     "  -h, --help               this text; -V, --version: the version\n"
@@ -173,19 +174,26 @@ static int judge(const char *path, uint32_t line, const char *why)
     return EXIT_USAGE;
 }
 
-static int configure(struct program *p)
+static int read_all(struct program *p)
 {
-    char why[ELV_JOB_ERROR_MAX];
-    uint32_t line;
+    int status = EXIT_SUCCESS;
     elv_settings_init(&p->settings);
     elv_job_init(&p->job);
-    int status = EXIT_SUCCESS;
     if (p->config_path != NULL)
         status = read_ini(p->config_path, take_setting, p);
-    if (status == EXIT_SUCCESS)
+    if (status == EXIT_SUCCESS && p->job_path != NULL)
         status = read_ini(p->job_path, take_job, &p->job);
     for (uint32_t i = 0; status == EXIT_SUCCESS && i < p->n_sets; i++)
         status = apply_set(p, p->sets[i]);
+    return status;
+}
+
+/* What is missing, and what does not go together. */
+static int check_all(struct program *p)
+{
+    char why[ELV_JOB_ERROR_MAX];
+    uint32_t line;
+    int status = EXIT_SUCCESS;
     const char *config = p->config_path != NULL ? p->config_path : "configuration";
     if (status == EXIT_SUCCESS && elv_settings_check(&p->settings, why, &line) != ELV_OK)
         status = judge(config, line, why);
@@ -318,8 +326,15 @@ static int load_test_set(struct program *p, const struct elv_kernels *kernels)
         return complain("test set", "out of memory");
     const enum elv_err err = elv_test_set_init(&p->test_set, &cfg, p->test_mem, len);
     if (err != ELV_OK) {
-        complain("data.test", err == ELV_ERR_MISMATCH ? "the examples do not fit the model's input"
-                                                      : elv_err_text(err));
+        if (err == ELV_ERR_MISMATCH)
+            fprintf(stderr,
+                    "elver-server: data.test: examples of %" PRIu32 " values and %" PRIu32
+                    " classes do not fit the model, which has %" PRIu32 " inputs and %" PRIu32
+                    " outputs\n",
+                    p->data.n_values, p->data.n_classes, elv_shape_len(p->job.model.input),
+                    p->job.model.n_classes);
+        else
+            complain("data.test", elv_err_text(err));
         return EXIT_USAGE;
     }
     p->scorer = elv_test_set_scorer(&p->test_set);
@@ -620,8 +635,15 @@ static int open_store(struct program *p)
 
 static int server_failed(const struct program *p, enum elv_err err)
 {
-    if (err != ELV_ERR_MISMATCH)
-        return complain(p->settings.state, elv_err_text(err));
+    const char *why =
+        err == ELV_ERR_FULL ? "it has more clients than limits.clients allows" : elv_err_text(err);
+    if (err != ELV_ERR_MISMATCH) {
+        fprintf(stderr,
+                "elver-server: the run in %s/%s cannot be taken up: %s; put back a copy of the "
+                "folder, or start over with --new-run\n",
+                p->settings.state, p->job.name, why);
+        return EXIT_FAILURE;
+    }
     fprintf(stderr,
             "elver-server: %s/%s holds a run of another model or seed; start over with "
             "--new-run\n",
@@ -841,6 +863,7 @@ static int serve(struct program *p)
     if (status != EXIT_SUCCESS)
         return status;
     tell_start(p, kernels);
+    write_stats(p); /* so that a file that cannot be written shows at once */
     status = elv_loop_run(&p->loop, &p->host);
     if (status > 128)
         _exit(status); /* a second signal: now */
@@ -942,7 +965,7 @@ static int parse(int argc, char **argv, struct program *p)
     }
     if (early < 0 && optind < argc)
         return misuse("it takes no arguments besides its flags");
-    if (early < 0 && p->job_path == NULL)
+    if (early < 0 && p->job_path == NULL && !p->print)
         return misuse("a job is missing: --job FILE");
     return early;
 }
@@ -950,18 +973,26 @@ static int parse(int argc, char **argv, struct program *p)
 int main(int argc, char **argv)
 {
     static struct program p;
+    if (elv_posix_keep_streams() != ELV_OK)
+        return EXIT_FAILURE;
     int status = parse(argc, argv, &p);
     if (status >= 0)
         return status;
-    status = configure(&p);
+    status = read_all(&p);
     if (status != EXIT_SUCCESS)
         return status;
+    if (p.job_path != NULL)
+        status = check_all(&p); /* first: it fills in defaults that depend on other keys */
     if (p.print)
         print_config(&p);
-    if (p.check && !p.print)
+    if (status != EXIT_SUCCESS || p.print)
+        return status;
+    if (p.check) {
+        if (p.config_path != NULL)
+            printf("%s: ok\n", p.config_path);
         printf("%s: ok\n", p.job_path);
-    if (p.check || p.print)
         return EXIT_SUCCESS;
+    }
     status = serve(&p);
     tear_down(&p);
     return status;

@@ -13,6 +13,7 @@ struct found { /* what the scans collect */
     struct elv_rec_clock clock;
     struct elv_rec_round round_rec;
     uint32_t seq;
+    uint32_t n_blocks; /* of those whom the open round asked */
 };
 
 static enum elv_err take_meta(void *ctx, uint64_t number, struct elv_bytes value)
@@ -62,6 +63,12 @@ static enum elv_err take_round(void *ctx, uint64_t number, struct elv_bytes valu
     return elv_rec_round_decode(value, &f->round_rec);
 }
 
+/* As a ticket must have it. */
+static bool is_a_size(const struct elv_size *size)
+{
+    return size->batch > 0 && (size->local_epochs == 0) != (size->local_steps == 0);
+}
+
 static enum elv_err take_assign(void *ctx, uint64_t number, struct elv_bytes value)
 {
     struct found *f = ctx;
@@ -72,12 +79,15 @@ static enum elv_err take_assign(void *ctx, uint64_t number, struct elv_bytes val
     const enum elv_err err = elv_rec_assign_open(value, &assignment, &n);
     if (err != ELV_OK)
         return err;
+    f->n_blocks++;
     for (uint32_t i = 0; i < n; i++) {
         struct elv_rec_assign item;
         elv_rec_assign_at(value, i, &item);
         const uint32_t row = row_of(s, item.client);
         if (row == ELV_ROW_NONE || s->round.n_asked == s->roster.cap)
             return ELV_ERR_FULL;
+        if (!is_a_size(&item.size))
+            return ELV_ERR_FORMAT;
         s->roster.rows[row].offer =
             (struct elv_offer){.assignment = assignment, .seq = f->seq, .size = item.size};
         s->round.asked[s->round.n_asked++] =
@@ -184,17 +194,26 @@ static void read_step(struct elv_server *s, struct elv_step *step)
         step->version = 0; /* clients take the full model instead */
 }
 
+/* What clients are told about the model is what they will find, to the last bit. */
+static bool is_the_version(const struct elv_broadcast *c)
+{
+    uint8_t model[32];
+    struct elv_body_ref full;
+    elv_broadcast_digest(c, c->b, model, &full);
+    return memcmp(model, c->rec.model, sizeof model) == 0 &&
+           full.n_chunks == c->rec.full.n_chunks && full.codec == c->rec.full.codec &&
+           memcmp(full.digest, c->rec.full.digest, sizeof full.digest) == 0;
+}
+
 static enum elv_err read_model(struct elv_server *s)
 {
     struct elv_broadcast *c = &s->cast;
-    uint8_t digest[32];
     c->version = s->head.version;
     enum elv_err err = read_vector(s, ELV_FILE_MODEL, c->version, c->b);
+    if (err == ELV_OK && !is_the_version(c))
+        err = ELV_ERR_FORMAT;
     if (err != ELV_OK)
         return err;
-    elv_sha256_f32(c->b, c->n, digest);
-    if (memcmp(digest, c->rec.model, sizeof digest) != 0)
-        return ELV_ERR_FORMAT;
     if (c->rec.master)
         err = read_vector(s, ELV_FILE_MASTER, c->version, c->w);
     else
@@ -235,7 +254,8 @@ static enum elv_err scan_all(struct found *f)
 static enum elv_err resume_round(struct elv_server *s, const struct found *f)
 {
     struct elv_round *r = &s->round;
-    if (r->n_asked == 0 || f->round_rec.version != s->head.version)
+    if (r->n_asked == 0 || f->round_rec.version != s->head.version ||
+        f->n_blocks != f->round_rec.n_blocks)
         return ELV_ERR_FORMAT;
     r->state = ELV_ROUND_OPEN;
     r->seq = f->seq;

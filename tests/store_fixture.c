@@ -97,6 +97,8 @@ struct elv_action file(uint32_t table, uint64_t number, const char *content, uin
 
 struct elv_action drop(uint64_t log, uint32_t id) { return store(ELV_STORE_DROP, 0, log, "", id); }
 
+struct elv_action mend(uint64_t log, uint32_t id) { return store(ELV_STORE_MEND, 0, log, "", id); }
+
 void step(uint32_t n, const struct elv_action *actions)
 {
     fx.submit.submit(fx.submit.self, actions, n);

@@ -32,6 +32,7 @@ struct elv_action put(uint32_t table, uint64_t number, const char *value, uint32
 struct elv_action append(uint64_t log, const char *bytes, uint32_t id);
 struct elv_action file(uint32_t table, uint64_t number, const char *content, uint32_t id);
 struct elv_action drop(uint64_t log, uint32_t id);
+struct elv_action mend(uint64_t log, uint32_t id);
 
 /* Submits one step. */
 void step(uint32_t n, const struct elv_action *actions);

@@ -213,6 +213,34 @@ static void a_wiped_secret_is_gone(void **state)
     assert_int_equal(key[sizeof key - 1], 0xA5);
 }
 
+/* In a child: 0 when no descriptor below 3 is left for a file to take. */
+static int with_streams_closed(unsigned which)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (which >> fd & 1)
+            close(fd);
+    if (elv_posix_keep_streams() != ELV_OK)
+        return 1;
+    const int fd = open("/dev/null", O_RDONLY);
+    if (fd < 3 || write(STDOUT_FILENO, "", 0) != 0)
+        return 2;
+    close(fd);
+    return 0;
+}
+
+static void closed_standard_streams_are_not_taken_by_files(void **state)
+{
+    (void)state;
+    for (unsigned which = 0; which < 8; which++) {
+        int status = -1;
+        const pid_t child = fork();
+        if (child == 0)
+            _exit(with_streams_closed(which));
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +254,7 @@ int main(void)
         cmocka_unit_test(a_second_holder_of_a_lock_is_told_who_has_it),
         cmocka_unit_test(a_lock_ends_with_its_process),
         cmocka_unit_test(a_wiped_secret_is_gone),
+        cmocka_unit_test(closed_standard_streams_are_not_taken_by_files),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

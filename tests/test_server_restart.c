@@ -420,6 +420,116 @@ static void a_damaged_model_file_is_noticed(void **state)
     world_free(&w);
 }
 
+/* Version 1, and a round in which one peer is decided and another has sent half. */
+static void come_to_the_middle_of_a_round(struct world *w)
+{
+    static float v[1020];
+    static struct upload u;
+    struct elv_ticket t;
+    prepare(w, "q8");
+    world_set(w, "sync", "deadline", "10s");
+    world_set(w, "sync", "quorum", "2");
+    world_start(w);
+    for (uint32_t peer = 1; peer <= PEERS; peer++)
+        world_join(w, peer);
+    for (uint32_t peer = 1; peer <= PEERS; peer++)
+        assert_true(world_contribute(w, peer));
+    assert_int_equal(elv_server_stats(w->s)->version, 1);
+    assert_true(world_contribute(w, 1));
+    assert_true(world_ticket(w, 2, &t));
+    world_update(w, 2, &t, v);
+    world_encode(w, &u, 2, &t, v, 5);
+    world_put(w, &u, 0);
+}
+
+/* Nothing that peers do afterwards may stop the server. */
+static void go_on_as_far_as_it_goes(struct world *w)
+{
+    struct elv_ticket t;
+    for (uint32_t turn = 0; turn < 3; turn++) {
+        for (uint32_t peer = 1; peer <= PEERS; peer++)
+            if (world_ticket(w, peer, &t) && t.what == ELV_WHAT_TRAIN && t.n_steps < 3)
+                world_attempt(w, peer, 2);
+        world_advance(w, 11000000);
+    }
+}
+
+/* The store notices damage by sums of its own; should it not, this is the second line. */
+static void any_damaged_record_is_refused_or_worked_with(void **state)
+{
+    static const uint8_t flips[] = {0x01, 0x80, 0xFF};
+    uint32_t n_refused = 0, n_tried = 0;
+    size_t n_records = 1;
+    (void)state;
+    for (size_t record = 0; record < n_records; record++) {
+        size_t len = 1;
+        for (size_t at = 0; at < len; at += at < 96 ? 1 : 13) {
+            struct world w;
+            come_to_the_middle_of_a_round(&w);
+            world_crash(&w, false);
+            n_records = w.disk.records.n;
+            len = w.disk.records.at[record].len;
+            w.disk.records.at[record].at[at] ^= flips[at % 3];
+            n_tried++;
+            if (world_try_start(&w) == ELV_OK)
+                go_on_as_far_as_it_goes(&w);
+            else
+                n_refused++;
+            world_free(&w);
+        }
+    }
+    assert_in_range(n_refused, 100, n_tried);
+}
+
+static void any_damaged_log_byte_costs_a_chunk_at_most(void **state)
+{
+    (void)state;
+    for (size_t at = 0; at < 4000; at += 17) {
+        struct world w;
+        come_to_the_middle_of_a_round(&w);
+        world_crash(&w, false);
+        struct fake_log *log = &w.disk.logs[w.disk.n_logs - 1];
+        if (at < log->len) {
+            log->at[at] ^= 0x41;
+            assert_int_equal(world_try_start(&w), ELV_OK);
+            go_on_as_far_as_it_goes(&w);
+        }
+        world_free(&w);
+    }
+}
+
+static void any_damaged_file_byte_is_noticed(void **state)
+{
+    size_t n_files = 1;
+    (void)state;
+    for (size_t file = 0; file < n_files; file++) {
+        for (size_t at = 0; at < 6000; at += 271) {
+            struct world w;
+            struct elv_ticket t;
+            come_to_the_middle_of_a_round(&w);
+            world_crash(&w, false);
+            n_files = w.disk.files.n;
+            struct fake_item *f = &w.disk.files.at[file];
+            const uint32_t table = f->table;
+            const uint64_t number = f->number;
+            if (at < f->len) {
+                f->at[at] ^= 0x10;
+                const enum elv_err err = world_try_start(&w);
+                if (table == ELV_FILE_MODEL && number == 1 && at > 600)
+                    assert_int_equal(err, ELV_ERR_FORMAT);
+                if (table == ELV_FILE_STEP && number == 1) { /* the full model will do */
+                    assert_int_equal(err, ELV_OK);
+                    assert_true(world_ticket(&w, 3, &t));
+                    assert_int_equal(t.n_steps, 0);
+                }
+                if (err == ELV_OK)
+                    go_on_as_far_as_it_goes(&w);
+            }
+            world_free(&w);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -438,6 +548,9 @@ int main(void)
         cmocka_unit_test(memory_stays_within_six_models_and_16_mib),
         cmocka_unit_test(the_state_of_another_job_is_refused),
         cmocka_unit_test(a_damaged_model_file_is_noticed),
+        cmocka_unit_test(any_damaged_record_is_refused_or_worked_with),
+        cmocka_unit_test(any_damaged_log_byte_costs_a_chunk_at_most),
+        cmocka_unit_test(any_damaged_file_byte_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

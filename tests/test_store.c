@@ -280,6 +280,109 @@ static void a_damaged_ledger_is_refused(void **state)
     assert_int_equal(fixture_open(NULL), ELV_ERR_FORMAT);
 }
 
+static enum elv_err any(void *ctx, uint64_t number, struct elv_bytes value)
+{
+    (void)number, (void)value;
+    ++*(uint32_t *)ctx;
+    return ELV_OK;
+}
+
+/* SQLite takes these for good rows: only the sums tell. */
+static void a_record_that_is_not_what_was_written_is_never_shown(void **state)
+{
+    static const char *const damage[] = {
+        "UPDATE record SET value = x'666976E5' WHERE tbl = 1 AND number = 5",
+        "UPDATE record SET value = x'66697665' || x'00' WHERE tbl = 1 AND number = 5",
+        "UPDATE record SET number = 4 WHERE tbl = 1 AND number = 5",
+        "UPDATE record SET tbl = 1, number = 2 WHERE tbl = 2",
+        "UPDATE record SET sum = sum + 1 WHERE tbl = 1 AND number = 5",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++) {
+        uint32_t n = 0;
+        step(3, (const struct elv_action[]){put(1, 5, "five", 0), put(1, 3, "three", 0),
+                                            put(2, 9, "nine", 1 + (uint32_t)i)});
+        assert_int_equal(wait_for(1 + (uint32_t)i), ELV_OK);
+        fixture_close();
+        change_ledger(damage[i]);
+        assert_int_equal(fixture_open(NULL), ELV_OK);
+        assert_int_equal(fx.disk.scan(fx.disk.self, 1, &n, any), ELV_ERR_FORMAT);
+        assert_in_range(n, 0, 1);
+        fixture_close();
+        change_ledger("DELETE FROM record");
+        assert_int_equal(fixture_open(NULL), ELV_OK);
+    }
+}
+
+static void a_file_that_is_not_what_was_written_is_never_shown(void **state)
+{
+    char path[128];
+    uint8_t out[64];
+    size_t got;
+    (void)state;
+    step(2, (const struct elv_action[]){file(3, 1, "spoilt", 0), file(3, 2, "sound", 1)});
+    assert_int_equal(wait_for(1), ELV_OK);
+    fixture_close();
+    snprintf(path, sizeof path, "%s/job/files/1", fx.dir);
+    FILE *f = fopen(path, "r+");
+    assert_non_null(f);
+    fputc('S', f);
+    fclose(f);
+    assert_int_equal(fixture_open(NULL), ELV_OK);
+    assert_int_equal(fx.disk.read_file(fx.disk.self, 3, 1, 0, out, sizeof out, &got),
+                     ELV_ERR_FORMAT);
+    assert_string_equal(file_of(3, 2), "head:sound");
+    step(1, (const struct elv_action[]){file(3, 1, "anew", 2)}); /* what replaces it is fine */
+    assert_int_equal(wait_for(2), ELV_OK);
+    assert_string_equal(file_of(3, 1), "head:anew");
+    fixture_close();
+    snprintf(path, sizeof path, "%s/job/files/2", fx.dir);
+    assert_int_equal(truncate(path, 3), 0);
+    assert_int_equal(fixture_open(NULL), ELV_OK);
+    assert_int_equal(fx.disk.read_file(fx.disk.self, 3, 2, 0, out, sizeof out, &got),
+                     ELV_ERR_FORMAT);
+    assert_int_equal(unlink(path), 0);
+    fixture_close();
+    assert_int_equal(fixture_open(NULL), ELV_OK);
+    assert_int_equal(fx.disk.read_file(fx.disk.self, 3, 2, 0, out, sizeof out, &got),
+                     ELV_ERR_FORMAT);
+}
+
+/* Each byte of the database in turn is another: it is refused, or what is shown is right. */
+static void a_ledger_with_any_byte_damaged_is_refused_or_right(void **state)
+{
+    char path[128];
+    (void)state;
+    step(2, (const struct elv_action[]){put(1, 5, "five", 0), put(1, 6, "six", 1)});
+    assert_int_equal(wait_for(1), ELV_OK);
+    fixture_close();
+    snprintf(path, sizeof path, "%s/job/ledger.db", fx.dir);
+    for (long at = 0; at < 16384; at += at < 200 ? 7 : 61) {
+        FILE *f = fopen(path, "r+");
+        assert_non_null(f);
+        fseek(f, at, SEEK_SET);
+        const int was = fgetc(f);
+        fseek(f, at, SEEK_SET);
+        fputc(was ^ 0x55, f);
+        fclose(f);
+        const enum elv_err err = fixture_open(NULL);
+        uint32_t n = 0;
+        if (err != ELV_OK)
+            assert_true(err != ELV_ERR_BUSY && fx.why[0] != 0);
+        else if (fx.disk.scan(fx.disk.self, 1, &n, any) == ELV_OK) {
+            assert_int_equal(n, 2);
+            assert_string_equal(record_of(1, 5), "five");
+        }
+        fixture_close();
+        f = fopen(path, "r+");
+        fseek(f, at, SEEK_SET);
+        fputc(was, f);
+        fclose(f);
+    }
+    assert_int_equal(fixture_open(NULL), ELV_OK);
+    assert_string_equal(record_of(1, 6), "six");
+}
+
 static void a_log_shorter_than_acknowledged_is_refused(void **state)
 {
     (void)state;
@@ -464,6 +567,9 @@ int main(void)
         WITH_STORE(a_second_store_on_the_folder_is_refused_by_name),
         WITH_STORE(state_of_a_newer_or_of_another_program_is_refused),
         WITH_STORE(a_damaged_ledger_is_refused),
+        WITH_STORE(a_record_that_is_not_what_was_written_is_never_shown),
+        WITH_STORE(a_file_that_is_not_what_was_written_is_never_shown),
+        WITH_STORE(a_ledger_with_any_byte_damaged_is_refused_or_right),
         WITH_STORE(a_log_shorter_than_acknowledged_is_refused),
         WITH_STORE(the_torn_tail_of_a_killed_append_is_cut_off),
         WITH_STORE(leftovers_of_a_crash_are_swept_when_opening),

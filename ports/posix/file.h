@@ -44,4 +44,9 @@ struct elv_lock {
 enum elv_err elv_posix_lock(struct elv_lock *lock, const char *path, bool wait, long *holder);
 void elv_posix_unlock(struct elv_lock *lock);
 
+/* Whoever started this program may have closed its standard streams. The first files it opens would
+ * take their place, and what is printed would land in them; so those that are closed become
+ * /dev/null. To be called before anything is opened. ELV_ERR_IO. */
+enum elv_err elv_posix_keep_streams(void);
+
 #endif

@@ -34,7 +34,8 @@ static enum elv_err write_files(struct elv_batch *b, struct elv_queued *first,
     for (struct elv_queued *op = first; op != end; op = op->next) {
         if (op->store.kind != ELV_STORE_FILE)
             continue;
-        if (elv_files_write(b->files, op->store.head, op->store.bytes, &op->name) != ELV_OK)
+        if (elv_files_write(b->files, op->store.head, op->store.bytes, &op->name, &op->sum) !=
+            ELV_OK)
             return blame(b, "writing a file");
         any = true;
     }
@@ -46,7 +47,7 @@ static enum elv_err write_files(struct elv_batch *b, struct elv_queued *first,
 static enum elv_err note_length(void *ctx, uint64_t number, uint64_t len)
 {
     struct elv_batch *b = ctx;
-    return elv_db_run(b->db, ELV_DB_LOG, number, len, 0) == ELV_OK ? ELV_OK : blame_db(b);
+    return elv_db_run(b->db, ELV_DB_LOG, number, len, 0, 0) == ELV_OK ? ELV_OK : blame_db(b);
 }
 
 /* A failed sync leaves the pages marked clean though they are not written: trying again would
@@ -68,17 +69,18 @@ static enum elv_err write_row(struct elv_batch *b, const struct elv_queued *op)
     const struct elv_store_op *s = &op->store;
     switch (s->kind) {
     case ELV_STORE_APPEND:
+    case ELV_STORE_MEND:
         return ELV_OK; /* in its log already */
     case ELV_STORE_PUT:
         return elv_db_put(b->db, s->table, s->number, s->bytes);
     case ELV_STORE_ERASE:
-        return elv_db_run(b->db, ELV_DB_ERASE, s->table, s->number, 0);
+        return elv_db_run(b->db, ELV_DB_ERASE, s->table, s->number, 0, 0);
     case ELV_STORE_FILE:
-        return elv_db_run(b->db, ELV_DB_FILE, s->table, s->number, op->name);
+        return elv_db_run(b->db, ELV_DB_FILE, s->table, s->number, op->name, op->sum);
     case ELV_STORE_UNLINK:
-        return elv_db_run(b->db, ELV_DB_UNFILE, s->table, s->number, 0);
+        return elv_db_run(b->db, ELV_DB_UNFILE, s->table, s->number, 0, 0);
     case ELV_STORE_DROP:
-        return elv_db_run(b->db, ELV_DB_LOG_DROP, s->number, 0, 0);
+        return elv_db_run(b->db, ELV_DB_LOG_DROP, s->number, 0, 0, 0);
     }
     return ELV_ERR_ARG;
 }
@@ -95,15 +97,15 @@ static enum elv_err write_rows(struct elv_batch *b, const struct elv_queued *fir
 
 static enum elv_err transact(struct elv_batch *b, struct elv_queued *first, struct elv_queued *end)
 {
-    if (elv_db_run(b->db, ELV_DB_BEGIN, 0, 0, 0) != ELV_OK)
+    if (elv_db_run(b->db, ELV_DB_BEGIN, 0, 0, 0, 0) != ELV_OK)
         return blame_db(b);
     enum elv_err err = sync_logs(b);
     if (err == ELV_OK)
         err = write_rows(b, first, end);
-    if (err == ELV_OK && elv_db_run(b->db, ELV_DB_COMMIT, 0, 0, 0) != ELV_OK)
+    if (err == ELV_OK && elv_db_run(b->db, ELV_DB_COMMIT, 0, 0, 0, 0) != ELV_OK)
         err = blame_db(b);
     if (err != ELV_OK && sqlite3_get_autocommit(b->db->writer) == 0 &&
-        elv_db_run(b->db, ELV_DB_ROLLBACK, 0, 0, 0) != ELV_OK)
+        elv_db_run(b->db, ELV_DB_ROLLBACK, 0, 0, 0, 0) != ELV_OK)
         b->dead = true;
     return err;
 }
@@ -174,13 +176,13 @@ static void delete_logs(struct elv_batch *b)
     for (size_t i = 0; i < b->old_logs.n; i++) {
         if (elv_logs_delete(b->logs, b->old_logs.at[i]) != ELV_OK)
             continue;
-        begun = begun || elv_db_run(b->db, ELV_DB_BEGIN, 0, 0, 0) == ELV_OK;
+        begun = begun || elv_db_run(b->db, ELV_DB_BEGIN, 0, 0, 0, 0) == ELV_OK;
         if (begun)
-            (void)elv_db_run(b->db, ELV_DB_LOG_FORGET, b->old_logs.at[i], 0, 0);
+            (void)elv_db_run(b->db, ELV_DB_LOG_FORGET, b->old_logs.at[i], 0, 0, 0);
     }
-    if (begun && elv_db_run(b->db, ELV_DB_COMMIT, 0, 0, 0) != ELV_OK &&
+    if (begun && elv_db_run(b->db, ELV_DB_COMMIT, 0, 0, 0, 0) != ELV_OK &&
         sqlite3_get_autocommit(b->db->writer) == 0)
-        (void)elv_db_run(b->db, ELV_DB_ROLLBACK, 0, 0, 0);
+        (void)elv_db_run(b->db, ELV_DB_ROLLBACK, 0, 0, 0, 0);
     for (size_t i = 0; i < b->old_logs.n; i++)
         elv_logs_mark_drop(b->logs, b->old_logs.at[i], false);
     b->old_logs.n = 0;

@@ -12,9 +12,9 @@
  * SQLite's are signed, so those from 2^63 on are stored as negative ones. */
 static const char *const steps[] = {
     "CREATE TABLE record (tbl INTEGER NOT NULL, number INTEGER NOT NULL, value BLOB NOT NULL,"
-    " PRIMARY KEY (tbl, number)) WITHOUT ROWID;"
+    " sum INTEGER NOT NULL, PRIMARY KEY (tbl, number)) WITHOUT ROWID;"
     "CREATE TABLE file (tbl INTEGER NOT NULL, number INTEGER NOT NULL, name INTEGER NOT NULL,"
-    " PRIMARY KEY (tbl, number)) WITHOUT ROWID;"
+    " sum INTEGER NOT NULL, PRIMARY KEY (tbl, number)) WITHOUT ROWID;"
     /* length -1: dropped, but the file may still be there */
     "CREATE TABLE log (number INTEGER PRIMARY KEY, length INTEGER NOT NULL);",
 };
@@ -24,11 +24,11 @@ static const char *const sql[ELV_DB_STATEMENTS] = {
     [ELV_DB_BEGIN] = "BEGIN IMMEDIATE",
     [ELV_DB_COMMIT] = "COMMIT",
     [ELV_DB_ROLLBACK] = "ROLLBACK",
-    [ELV_DB_PUT] = "INSERT INTO record VALUES (?1, ?2, ?3)"
-                   " ON CONFLICT (tbl, number) DO UPDATE SET value = ?3",
+    [ELV_DB_PUT] = "INSERT INTO record VALUES (?1, ?2, ?4, ?3)"
+                   " ON CONFLICT (tbl, number) DO UPDATE SET value = ?4, sum = ?3",
     [ELV_DB_ERASE] = "DELETE FROM record WHERE tbl = ?1 AND number = ?2",
-    [ELV_DB_FILE] = "INSERT INTO file VALUES (?1, ?2, ?3)"
-                    " ON CONFLICT (tbl, number) DO UPDATE SET name = ?3",
+    [ELV_DB_FILE] = "INSERT INTO file VALUES (?1, ?2, ?3, ?4)"
+                    " ON CONFLICT (tbl, number) DO UPDATE SET name = ?3, sum = ?4",
     [ELV_DB_UNFILE] = "DELETE FROM file WHERE tbl = ?1 AND number = ?2",
     [ELV_DB_LOG] = "INSERT INTO log VALUES (?1, ?2)"
                    " ON CONFLICT (number) DO UPDATE SET length = ?2",
@@ -95,6 +95,45 @@ static enum elv_err check_schema(sqlite3 *c, char why[ELV_DB_WHY_MAX])
     return migrate(c, (size_t)schema, why);
 }
 
+uint64_t elv_db_sum(struct elv_sha256 *h)
+{
+    uint8_t digest[ELV_SHA256_LEN];
+    elv_sha256_final(h, digest);
+    struct elv_rd r = elv_rd_of((struct elv_bytes){digest, sizeof digest});
+    return elv_rd_u64(&r);
+}
+
+static uint64_t sum_of(uint32_t table, uint64_t number, struct elv_bytes value)
+{
+    uint8_t key[12];
+    struct elv_wr w = elv_wr_of(key, sizeof key);
+    elv_wr_u32(&w, table);
+    elv_wr_u64(&w, number);
+    struct elv_sha256 h;
+    elv_sha256_init(&h);
+    elv_sha256_update(&h, key, sizeof key);
+    elv_sha256_update(&h, value.at, value.len);
+    return elv_db_sum(&h);
+}
+
+/* Looks at every page: better to hear of damage now than in the middle of a round. */
+static enum elv_err check_pages(sqlite3 *c, char why[ELV_DB_WHY_MAX])
+{
+    sqlite3_stmt *s = NULL;
+    if (sqlite3_prepare_v2(c, "PRAGMA quick_check(1)", -1, &s, NULL) != SQLITE_OK ||
+        sqlite3_step(s) != SQLITE_ROW) {
+        const enum elv_err err = failed(c, "cannot read the ledger", why);
+        sqlite3_finalize(s);
+        return err;
+    }
+    const char *says = (const char *)sqlite3_column_text(s, 0);
+    const bool fine = says != NULL && strcmp(says, "ok") == 0;
+    if (!fine)
+        snprintf(why, ELV_DB_WHY_MAX, "the ledger is damaged: %s", says != NULL ? says : "?");
+    sqlite3_finalize(s);
+    return fine ? ELV_OK : ELV_ERR_FORMAT;
+}
+
 static enum elv_err open_writer(struct elv_db *db, const char *path, char why[ELV_DB_WHY_MAX])
 {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
@@ -102,6 +141,8 @@ static enum elv_err open_writer(struct elv_db *db, const char *path, char why[EL
         return failed(db->writer, "cannot open the ledger", why);
     sqlite3_busy_timeout(db->writer, BUSY_MS);
     enum elv_err err = check_schema(db->writer, why);
+    if (err == ELV_OK)
+        err = check_pages(db->writer, why);
     if (err != ELV_OK)
         return err;
     if (sqlite3_exec(db->writer, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", NULL, NULL,
@@ -153,10 +194,10 @@ static enum elv_err run(sqlite3_stmt *s)
 }
 
 enum elv_err elv_db_run(struct elv_db *db, enum elv_db_statement which, uint64_t a, uint64_t b,
-                        uint64_t c)
+                        uint64_t c, uint64_t d)
 {
     sqlite3_stmt *s = db->statements[which];
-    const uint64_t values[] = {a, b, c};
+    const uint64_t values[] = {a, b, c, d};
     for (int i = 0; i < sqlite3_bind_parameter_count(s); i++)
         sqlite3_bind_int64(s, i + 1, (sqlite3_int64)values[i]);
     return run(s);
@@ -167,10 +208,11 @@ enum elv_err elv_db_put(struct elv_db *db, uint32_t table, uint64_t number, stru
     sqlite3_stmt *s = db->statements[ELV_DB_PUT];
     sqlite3_bind_int64(s, 1, table);
     sqlite3_bind_int64(s, 2, (sqlite3_int64)number);
-    const int rc = sqlite3_bind_blob64(s, 3, value.len > 0 ? (const void *)value.at : "", value.len,
+    sqlite3_bind_int64(s, 3, (sqlite3_int64)sum_of(table, number, value));
+    const int rc = sqlite3_bind_blob64(s, 4, value.len > 0 ? (const void *)value.at : "", value.len,
                                        SQLITE_STATIC);
     const enum elv_err err = rc == SQLITE_OK ? run(s) : ELV_ERR_IO;
-    sqlite3_bind_null(s, 3);
+    sqlite3_bind_null(s, 4);
     return err;
 }
 
@@ -198,7 +240,7 @@ static enum elv_err stop_reading(struct elv_db *db, sqlite3_stmt *s, int rc, enu
 enum elv_err elv_db_scan(struct elv_db *db, uint32_t table, void *ctx,
                          enum elv_err (*each)(void *ctx, uint64_t number, struct elv_bytes value))
 {
-    sqlite3_stmt *s = start_reading(db, "SELECT number, value FROM record WHERE tbl = ?1"
+    sqlite3_stmt *s = start_reading(db, "SELECT number, value, sum FROM record WHERE tbl = ?1"
                                         " ORDER BY number < 0, number");
     if (s == NULL)
         return stop_reading(db, s, SQLITE_ERROR, ELV_OK);
@@ -208,21 +250,24 @@ enum elv_err elv_db_scan(struct elv_db *db, uint32_t table, void *ctx,
     while ((rc = sqlite3_step(s)) == SQLITE_ROW && err == ELV_OK) {
         const struct elv_bytes value = {.at = sqlite3_column_blob(s, 1),
                                         .len = (size_t)sqlite3_column_bytes(s, 1)};
-        err = each(ctx, (uint64_t)sqlite3_column_int64(s, 0), value);
+        const uint64_t number = (uint64_t)sqlite3_column_int64(s, 0);
+        err = (uint64_t)sqlite3_column_int64(s, 2) == sum_of(table, number, value)
+                  ? each(ctx, number, value)
+                  : ELV_ERR_FORMAT;
     }
     return stop_reading(db, s, rc, err);
 }
 
 enum elv_err elv_db_files(struct elv_db *db, void *ctx,
                           enum elv_err (*each)(void *ctx, uint32_t table, uint64_t number,
-                                               uint64_t name))
+                                               uint64_t name, uint64_t sum))
 {
-    sqlite3_stmt *s = start_reading(db, "SELECT tbl, number, name FROM file");
+    sqlite3_stmt *s = start_reading(db, "SELECT tbl, number, name, sum FROM file");
     enum elv_err err = ELV_OK;
     int rc = SQLITE_ERROR;
     while (s != NULL && (rc = sqlite3_step(s)) == SQLITE_ROW && err == ELV_OK)
         err = each(ctx, (uint32_t)sqlite3_column_int64(s, 0), (uint64_t)sqlite3_column_int64(s, 1),
-                   (uint64_t)sqlite3_column_int64(s, 2));
+                   (uint64_t)sqlite3_column_int64(s, 2), (uint64_t)sqlite3_column_int64(s, 3));
     return stop_reading(db, s, rc, err);
 }
 

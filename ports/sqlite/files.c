@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ports/sqlite/db.h"
+
 void elv_files_init(struct elv_files *f, const struct elv_fs *fs, const char *folder)
 {
     memset(f, 0, sizeof *f);
@@ -36,8 +38,17 @@ static void path_of(const struct elv_files *f, uint64_t name, char path[ELV_FILE
     snprintf(path, ELV_FILES_PATH_MAX + 32, "%s/%" PRIu64, f->folder, name);
 }
 
+static uint64_t sum_of(struct elv_bytes head, struct elv_bytes bytes)
+{
+    struct elv_sha256 h;
+    elv_sha256_init(&h);
+    elv_sha256_update(&h, head.at, head.len);
+    elv_sha256_update(&h, bytes.at, bytes.len);
+    return elv_db_sum(&h);
+}
+
 enum elv_err elv_files_write(struct elv_files *f, struct elv_bytes head, struct elv_bytes bytes,
-                             uint64_t *name)
+                             uint64_t *name, uint64_t *sum)
 {
     char path[ELV_FILES_PATH_MAX + 32];
     path_of(f, f->next_name, path);
@@ -57,6 +68,7 @@ enum elv_err elv_files_write(struct elv_files *f, struct elv_bytes head, struct 
         errno = cause;
     } else {
         *name = f->next_name;
+        *sum = sum_of(head, bytes);
     }
     f->next_name++;
     return err;
@@ -82,10 +94,12 @@ uint64_t elv_files_point(struct elv_files *f, uint32_t table, uint64_t number, u
         free(e);
     } else if (e != NULL) {
         e->name = name;
+        e->damaged = false;
     } else if (name != 0) {
         e = malloc(sizeof *e);
         if (e != NULL) {
-            *e = (struct elv_file){f->first, table, number, name};
+            *e =
+                (struct elv_file){.next = f->first, .table = table, .number = number, .name = name};
             f->first = e;
         } else {
             before = UINT64_MAX;
@@ -127,23 +141,61 @@ enum elv_err elv_files_sweep(struct elv_files *f)
     return ELV_OK;
 }
 
+static struct elv_file *find(const struct elv_files *f, uint32_t table, uint64_t number)
+{
+    struct elv_file *e = f->first;
+    while (e != NULL && (e->table != table || e->number != number))
+        e = e->next;
+    return e;
+}
+
+/* False: it cannot be read to its end. */
+static bool sum_file(int fd, uint64_t *sum)
+{
+    uint8_t piece[65536];
+    struct elv_sha256 h;
+    size_t got = 0;
+    elv_sha256_init(&h);
+    for (uint64_t at = 0; elv_fs_read(fd, at, piece, sizeof piece, &got) == ELV_OK; at += got) {
+        if (got == 0) {
+            *sum = elv_db_sum(&h);
+            return true;
+        }
+        elv_sha256_update(&h, piece, got);
+    }
+    return false;
+}
+
+void elv_files_check(struct elv_files *f, uint32_t table, uint64_t number, uint64_t sum)
+{
+    char path[ELV_FILES_PATH_MAX + 32];
+    struct elv_file *e = find(f, table, number);
+    uint64_t is = 0;
+    path_of(f, e->name, path);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    e->damaged = fd < 0 || !sum_file(fd, &is) || is != sum;
+    if (fd >= 0)
+        close(fd);
+}
+
 enum elv_err elv_files_read(struct elv_files *f, uint32_t table, uint64_t number, uint64_t offset,
                             uint8_t *out, size_t len, size_t *got)
 {
     char path[ELV_FILES_PATH_MAX + 32];
     /* Opened under the mutex: what is pointed to is not deleted before it is pointed away. */
     pthread_mutex_lock(&f->mutex);
-    const struct elv_file *e = f->first;
-    while (e != NULL && (e->table != table || e->number != number))
-        e = e->next;
+    const struct elv_file *e = find(f, table, number);
+    const bool damaged = e != NULL && e->damaged;
     int fd = -1;
-    if (e != NULL) {
+    if (e != NULL && !damaged) {
         path_of(f, e->name, path);
         fd = open(path, O_RDONLY | O_CLOEXEC);
     }
     pthread_mutex_unlock(&f->mutex);
     if (e == NULL)
         return ELV_ERR_MISSING;
+    if (damaged)
+        return ELV_ERR_FORMAT;
     if (fd < 0)
         return ELV_ERR_IO;
     const enum elv_err err = elv_fs_read(fd, offset, out, len, got);

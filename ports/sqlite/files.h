@@ -10,6 +10,7 @@
 #define ELV_PORTS_SQLITE_FILES_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "ports/sqlite/fs.h"
 
@@ -20,6 +21,7 @@ struct elv_file {
     uint32_t table;
     uint64_t number;
     uint64_t name;
+    bool damaged; /* not what was written: nobody gets to read it */
 };
 
 struct elv_files {
@@ -33,9 +35,10 @@ struct elv_files {
 void elv_files_init(struct elv_files *f, const struct elv_fs *fs, const char *folder);
 void elv_files_free(struct elv_files *f);
 
-/* Writes and syncs a file under a new name nobody points to yet. ELV_ERR_IO: nothing is left. */
+/* Writes and syncs a file under a new name nobody points to yet; `*sum` is its content's.
+ * ELV_ERR_IO: nothing is left. */
 enum elv_err elv_files_write(struct elv_files *f, struct elv_bytes head, struct elv_bytes bytes,
-                             uint64_t *name);
+                             uint64_t *name, uint64_t *sum);
 void elv_files_delete(struct elv_files *f, uint64_t name);
 
 /* Lets (table, number) mean `name`, 0: nothing. Returns the name it meant before, 0 if none.
@@ -45,7 +48,11 @@ uint64_t elv_files_point(struct elv_files *f, uint32_t table, uint64_t number, u
 /* While opening: deletes every file nobody points to and finds the next free name. */
 enum elv_err elv_files_sweep(struct elv_files *f);
 
-/* ELV_ERR_MISSING; ELV_ERR_IO. */
+/* While opening: a file whose content has another sum, or cannot be read, is damaged. It stays
+ * where it is, for whoever wants to look at it. */
+void elv_files_check(struct elv_files *f, uint32_t table, uint64_t number, uint64_t sum);
+
+/* ELV_ERR_MISSING; ELV_ERR_FORMAT: it is damaged; ELV_ERR_IO. */
 enum elv_err elv_files_read(struct elv_files *f, uint32_t table, uint64_t number, uint64_t offset,
                             uint8_t *out, size_t len, size_t *got);
 

@@ -182,6 +182,20 @@ static void break_log(struct elv_logs *l, struct elv_logfile *f)
         (void)l->fs->truncate(l->fs->self, f->fd, (int64_t)(ELV_LOG_HEAD_LEN + f->len));
 }
 
+void elv_logs_mend(struct elv_logs *l, uint64_t number)
+{
+    pthread_mutex_lock(&l->mutex);
+    struct elv_logfile *f = find(l, number);
+    pthread_mutex_unlock(&l->mutex);
+    if (f == NULL || !f->broken || f->fd < 0 || write_head(l, f->fd, f->len) != ELV_OK ||
+        l->fs->truncate(l->fs->self, f->fd, (int64_t)(ELV_LOG_HEAD_LEN + f->len)) != 0)
+        return;
+    pthread_mutex_lock(&l->mutex);
+    f->broken = false;
+    f->dirty = true;
+    pthread_mutex_unlock(&l->mutex);
+}
+
 void elv_logs_append(struct elv_logs *l, uint64_t number, struct elv_bytes bytes)
 {
     struct elv_logfile *f = find_or_make(l, number);

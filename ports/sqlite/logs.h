@@ -57,6 +57,9 @@ enum elv_err elv_logs_remove(struct elv_logs *l, uint64_t number); /* the file o
 void elv_logs_append(struct elv_logs *l, uint64_t number, struct elv_bytes bytes);
 void elv_logs_touch(struct elv_logs *l, uint64_t number);
 
+/* Takes a broken log into use again, with what it has; it stays broken if that fails. */
+void elv_logs_mend(struct elv_logs *l, uint64_t number);
+
 bool elv_logs_dropping(struct elv_logs *l, uint64_t number);
 void elv_logs_mark_drop(struct elv_logs *l, uint64_t number, bool dropping);
 /* Broken logs without a queued DROP. */

@@ -61,10 +61,14 @@ static enum elv_err take_lock(struct elv_sqlite *s, char why[ELV_SQLITE_WHY_MAX]
     return ELV_ERR_BUSY;
 }
 
-static enum elv_err adopt_file(void *ctx, uint32_t table, uint64_t number, uint64_t name)
+static enum elv_err adopt_file(void *ctx, uint32_t table, uint64_t number, uint64_t name,
+                               uint64_t sum)
 {
     struct elv_sqlite *s = ctx;
-    return elv_files_point(&s->files, table, number, name) == 0 ? ELV_OK : ELV_ERR_MEMORY;
+    if (elv_files_point(&s->files, table, number, name) != 0)
+        return ELV_ERR_MEMORY;
+    elv_files_check(&s->files, table, number, sum);
+    return ELV_OK;
 }
 
 static enum elv_err adopt_log(void *ctx, uint64_t number, bool dropped, uint64_t len)
@@ -94,7 +98,7 @@ static enum elv_err forget_log(void *ctx, uint64_t number, bool dropped, uint64_
 {
     (void)len;
     struct elv_sqlite *s = ctx;
-    return dropped ? elv_db_run(&s->db, ELV_DB_LOG_FORGET, number, 0, 0) : ELV_OK;
+    return dropped ? elv_db_run(&s->db, ELV_DB_LOG_FORGET, number, 0, 0, 0) : ELV_OK;
 }
 
 static enum elv_err adopt(struct elv_sqlite *s, char why[ELV_SQLITE_WHY_MAX])

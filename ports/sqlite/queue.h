@@ -15,6 +15,7 @@ struct elv_queued { /* one STORE action; the copied bytes follow it in the same 
     bool refused;   /* comes after a failure nobody has been told yet */
     size_t cost;    /* bytes it keeps in memory */
     uint64_t name;  /* FILE: what the content is called; 0 until written */
+    uint64_t sum;   /* FILE: of the content */
     enum elv_err result;
 };
 

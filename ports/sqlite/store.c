@@ -51,6 +51,14 @@ static void wait_for_drop(struct elv_sqlite *s, uint64_t number)
     pthread_mutex_unlock(&s->mutex);
 }
 
+static void mend_all(struct elv_sqlite *s, const struct elv_action *actions, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (actions[i].store.kind == ELV_STORE_MEND)
+            elv_logs_mend(&s->logs, actions[i].store.number);
+    }
+}
+
 static void append_all(struct elv_sqlite *s, const struct elv_action *actions, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -116,6 +124,7 @@ static void enqueue(struct elv_sqlite *s, const struct elv_action *actions, uint
 static void submit(void *self, const struct elv_action *actions, uint32_t n)
 {
     struct elv_sqlite *s = self;
+    mend_all(s, actions, n);
     append_all(s, actions, n);
     mark_drops(s, actions, n);
     if (is_work(actions, n))
