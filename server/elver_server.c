@@ -44,6 +44,7 @@ enum { EXIT_USAGE = 2, EXIT_MISSED = 3 };
 #define JOB_FILE_MAX 65536u
 #define START_FILE_MAX ((size_t)8 << 30)
 #define SETS_MAX 64
+#define SPARE_FILES 12u /* open at the same time while serving: a file and its folder, logs ... */
 
 static const char usage_text[] =
     "elver-server --config SERVER.ini --job JOB.ini [OPTION]...\n"
@@ -104,6 +105,7 @@ struct program {
     uint64_t seen; /* notes */
     struct elv_follow told;
     elv_time_us stop_at; /* when lingering ends */
+    bool failed;         /* the store will take nothing more */
     elv_time_us keys_at;
     char model_path[PATH_LEN];
 };
@@ -473,10 +475,27 @@ static void log_note(const struct program *p, const struct elv_note *n)
     elv_log_end(&l);
 }
 
+/* When nobody knows any more what is on the disk, only opening the state anew helps: the program
+ * ends, for whoever supervises it to start it again. Nothing acknowledged is lost by that. */
+static void give_up_on_store(struct program *p)
+{
+    struct elv_sqlite_stats stats;
+    elv_sqlite_stats(p->store, &stats);
+    if (!stats.dead || p->failed)
+        return;
+    p->failed = true;
+    p->stop_at = p->host.clock.now(p->host.clock.self);
+    struct elv_log_line l = elv_log_begin(&p->log, ELV_LOG_ERROR, "store_dead");
+    elv_log_text(&l, "state", p->settings.state);
+    elv_log_end(&l);
+}
+
 static void follow(struct program *p, const struct elv_note *n)
 {
     struct elv_round_line lines[2];
     log_note(p, n);
+    if (n->kind == ELV_NOTE_STORE_FAILED)
+        give_up_on_store(p);
     const uint32_t due = elv_follow_take(&p->told, n, lines);
     for (uint32_t i = 0; i < due; i++)
         tell_round(p, &lines[i]);
@@ -680,7 +699,7 @@ static int build_server(struct program *p, const struct elv_kernels *kernels)
     if (err != ELV_OK)
         return server_failed(p, err);
     p->node = elv_server_node(&p->server);
-    p->told = (struct elv_follow){.job = &p->job, .scorer = p->scorer.run != NULL};
+    elv_follow_init(&p->told, &p->job, p->scorer.run != NULL, &p->server.cast.rec.eval);
     return EXIT_SUCCESS;
 }
 
@@ -776,6 +795,8 @@ static int wire_up(struct program *p)
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
         if (elv_loop_add(&p->loop, sources[i]) != ELV_OK)
             return complain("loop", "the system gives no descriptor");
+    if (elv_posix_spare_files(SPARE_FILES) != ELV_OK)
+        return complain("limits", "too few files may be open at a time (ulimit -n)");
     return EXIT_SUCCESS;
 }
 
@@ -869,6 +890,9 @@ static int serve(struct program *p)
         _exit(status); /* a second signal: now */
     write_stats(p);
     const struct elv_server_stats *stats = elv_server_stats(&p->server);
+    if (p->failed)
+        return complain(p->settings.state,
+                        "the state could not be written; see store_failed above");
     if (status == 0 && stats->over && p->job.target_accuracy > 0 && !stats->target_reached)
         return EXIT_MISSED;
     return status;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -241,6 +242,33 @@ static void closed_standard_streams_are_not_taken_by_files(void **state)
     }
 }
 
+static int with_few_descriptors(void)
+{
+    const struct rlimit few = {16, 16};
+    int fds[16];
+    uint32_t left = 0;
+    if (setrlimit(RLIMIT_NOFILE, &few) != 0)
+        return 1;
+    while (left < 16 && (fds[left] = open("/dev/null", O_RDONLY)) >= 0)
+        left++;
+    for (uint32_t i = 0; i < left; i++)
+        close(fds[i]);
+    if (elv_posix_spare_files(left) != ELV_OK || elv_posix_spare_files(left) != ELV_OK)
+        return 2;
+    return elv_posix_spare_files(left + 1) == ELV_ERR_IO ? 0 : 3;
+}
+
+static void too_few_descriptors_are_noticed_beforehand(void **state)
+{
+    (void)state;
+    int status = -1;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(with_few_descriptors());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +282,7 @@ int main(void)
         cmocka_unit_test(a_second_holder_of_a_lock_is_told_who_has_it),
         cmocka_unit_test(a_lock_ends_with_its_process),
         cmocka_unit_test(a_wiped_secret_is_gone),
+        cmocka_unit_test(too_few_descriptors_are_noticed_beforehand),
         cmocka_unit_test(closed_standard_streams_are_not_taken_by_files),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/assert.h"
+
 static enum elv_err write_all(int fd, struct elv_bytes data)
 {
     while (data.len > 0) {
@@ -222,4 +224,16 @@ enum elv_err elv_posix_keep_streams(void)
         return ELV_ERR_IO;
     close(fd);
     return ELV_OK;
+}
+
+enum elv_err elv_posix_spare_files(uint32_t n)
+{
+    int fds[64];
+    uint32_t got = 0;
+    ELV_ASSERT(n <= sizeof fds / sizeof fds[0]);
+    while (got < n && (fds[got] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        got++;
+    for (uint32_t i = 0; i < got; i++)
+        close(fds[i]);
+    return got == n ? ELV_OK : ELV_ERR_IO;
 }

@@ -49,4 +49,8 @@ void elv_posix_unlock(struct elv_lock *lock);
  * /dev/null. To be called before anything is opened. ELV_ERR_IO. */
 enum elv_err elv_posix_keep_streams(void);
 
+/* May `n` (up to 64) more files be open at the same time? ELV_ERR_IO: no; it is better to know at
+ * the start. */
+enum elv_err elv_posix_spare_files(uint32_t n);
+
 #endif

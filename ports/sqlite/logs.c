@@ -242,6 +242,15 @@ void elv_logs_mark_drop(struct elv_logs *l, uint64_t number, bool dropping)
     pthread_mutex_unlock(&l->mutex);
 }
 
+void elv_logs_hide(struct elv_logs *l, uint64_t number)
+{
+    pthread_mutex_lock(&l->mutex);
+    struct elv_logfile *f = find(l, number);
+    if (f != NULL)
+        f->dropped = true;
+    pthread_mutex_unlock(&l->mutex);
+}
+
 uint32_t elv_logs_broken(struct elv_logs *l)
 {
     uint32_t n = 0;
@@ -321,6 +330,8 @@ enum elv_err elv_logs_read(struct elv_logs *l, uint64_t number, uint64_t offset,
 {
     pthread_mutex_lock(&l->mutex);
     struct elv_logfile *f = find(l, number);
+    if (f != NULL && f->dropped)
+        f = NULL;
     const uint64_t there = f == NULL ? 0 : f->len;
     if (f != NULL)
         f->refs++;

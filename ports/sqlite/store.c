@@ -160,7 +160,7 @@ static uint64_t settle(struct elv_queued *first, const struct elv_queued *end, e
     return n;
 }
 
-/* Whether done or failed: the number of a log is free to be used again, or still in use. */
+/* What failed is not dropped: the log is still in use. */
 static void unmark_drops(struct elv_sqlite *s, const struct elv_queued *first)
 {
     for (const struct elv_queued *op = first; op != NULL; op = op->next) {
@@ -215,7 +215,7 @@ static void work_off(struct elv_sqlite *s)
         err = elv_batch_commit(&s->batch, taken.first, end);
     const uint64_t n_tried = settle(taken.first, end, err);
     const uint64_t n_refused = settle(end, NULL, ELV_ERR_IO);
-    unmark_drops(s, taken.first);
+    unmark_drops(s, err == ELV_OK ? end : taken.first);
 
     pthread_mutex_lock(&s->mutex);
     if (err != ELV_OK)
@@ -224,6 +224,11 @@ static void work_off(struct elv_sqlite *s)
     elv_queue_append(&s->done, &taken);
     pthread_cond_broadcast(&s->room);
     notify(s);
+    pthread_mutex_unlock(&s->mutex);
+
+    elv_batch_tidy(&s->batch);
+    pthread_mutex_lock(&s->mutex);
+    pthread_cond_broadcast(&s->room);
 }
 
 void *elv_sqlite_thread(void *self)
