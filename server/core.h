@@ -7,6 +7,7 @@
  *     serve.c     requests about the job, the client and the model
  *     receive.c   chunks and commits coming in
  *     decide.c    what becomes of an update
+ *     ack.c       what is answered once it is durable
  *     rounds.c    opening, closing and abandoning rounds
  *     grant.c     work handed out while a round is open
  *     publish.c   versions, evaluation, the end of the job
@@ -100,10 +101,12 @@ void elv_core_cut_losses(struct elv_server *s);
 /* Whether giving the round up now would cost what was acknowledged, and there is time left. */
 bool elv_core_worth_waiting(const struct elv_server *s);
 void elv_core_save_again(struct elv_server *s, struct elv_actions *out);
-void elv_core_answer(struct elv_server *s, struct elv_actions *out);
 /* Gives the slot back; who waits for its decision is told `reason`. */
 void elv_core_drop_upload(struct elv_server *s, struct elv_upload *up, enum elv_reason reason,
                           struct elv_actions *out);
+
+/* ack.c */
+void elv_core_answer(struct elv_server *s, struct elv_actions *out);
 
 /* rounds.c */
 void elv_core_begin_round(struct elv_server *s);

@@ -111,7 +111,7 @@ static void tally(struct elv_server *s, const struct elv_rec_decision *d,
         r->n_declined++;
         return;
     }
-    s->stats.updates_before++;
+    s->stats.updates_before += r->what == ELV_WHAT_TRAIN;
     r->n_got++;
     r->weight_sum += d->weight;
     r->seen += d->seen;
