@@ -6,8 +6,8 @@
  * carry is in the next one, so nothing is lost (error feedback). Without a lossy codec b is w, and
  * no steps exist: they would cost as much as the model.
  *
- * Chunks of the full model are made from b whenever they are asked for; the newest steps are kept
- * encoded, as many as fit in the space of one model. */
+ * Chunks of the full model are made from b whenever they are asked for, and so never deflated; the
+ * newest steps are kept as they travel, as many as fit in the space of one model. */
 #ifndef ELV_SERVER_BROADCAST_H
 #define ELV_SERVER_BROADCAST_H
 

@@ -10,6 +10,7 @@
  *     rounds.c    opening, closing and abandoning rounds
  *     grant.c     work handed out while a round is open
  *     publish.c   versions, evaluation, the end of the job
+ *     survey.c    the clients evaluate the last version
  *     lanes.c     which work runs next, and what its end means
  *     restore.c   the state a disk holds
  *     relog.c     the open round's upload log, read again
@@ -91,7 +92,7 @@ enum elv_reason elv_core_assignment(const struct elv_server *s, const struct elv
 /* decide.c */
 struct elv_sync_round elv_core_view(const struct elv_server *s);
 void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_decision *d,
-                     const struct elv_eval_sums *eval, struct elv_actions *out);
+                     const struct elv_sums *sums, struct elv_actions *out);
 /* Answers them once the decision just made is durable. */
 void elv_core_await(struct elv_server *s, uint32_t row, const uint32_t *requests, uint32_t n);
 void elv_core_verified(struct elv_server *s, struct elv_actions *out);
@@ -144,6 +145,19 @@ void elv_core_finish(struct elv_server *s, struct elv_actions *out);
 void elv_core_over_stored(struct elv_server *s, bool ok);
 void elv_core_set_rate(struct elv_server *s); /* learning rate of head.version */
 bool elv_core_eval_is_due(const struct elv_server *s, uint32_t version);
+
+bool elv_core_target_is_met(const struct elv_server *s, const struct elv_eval_sums *clients);
+void elv_core_note_clients_score(struct elv_server *s); /* of the round in `closed` */
+
+/* survey.c */
+bool elv_core_survey_is_due(const struct elv_server *s);
+bool elv_core_is_survey(const struct elv_server *s); /* what is open is one */
+void elv_core_open_survey(struct elv_server *s);
+void elv_core_check_survey(struct elv_server *s);
+/* Nobody is waited for, and what was answered is durable. */
+bool elv_core_survey_is_done(const struct elv_server *s);
+void elv_core_settle_survey(struct elv_server *s); /* leaves the head as its end makes it */
+void elv_core_survey_stored(struct elv_server *s);
 
 /* lanes.c */
 void elv_core_schedule(struct elv_server *s, struct elv_actions *out);

@@ -19,25 +19,30 @@ struct elv_sync_round elv_core_view(const struct elv_server *s)
 }
 
 static void put_decision(struct elv_server *s, const struct elv_row *row,
-                         const struct elv_eval_sums *eval, struct elv_actions *out)
+                         const struct elv_sums *sums, struct elv_actions *out)
 {
     uint8_t *at = elv_core_text(s, ELV_REC_MAX);
-    const size_t len = elv_rec_decision_encode(&row->last, eval, at);
+    const size_t len = elv_rec_decision_encode(&row->last, sums, at);
     elv_core_text_used(s, len);
     elv_core_put(s, out, ELV_TABLE_DECISION, row->client, at, len);
+}
+
+static enum elv_note_kind kind_of(const struct elv_server *s, const struct elv_rec_decision *d)
+{
+    const bool survey = elv_core_is_survey(s);
+    if (d->decision == ELV_REFUSED)
+        return ELV_NOTE_UPDATE_REFUSED;
+    if (d->status == ELV_STATUS_DONE)
+        return survey ? ELV_NOTE_EVALUATION_TAKEN : ELV_NOTE_UPDATE_ACCEPTED;
+    if (survey)
+        return ELV_NOTE_EVALUATION_DECLINED;
+    return d->status == ELV_STATUS_DECLINED ? ELV_NOTE_UPDATE_DECLINED : ELV_NOTE_UPDATE_FAILED;
 }
 
 static void note_decision(struct elv_server *s, const struct elv_row *row)
 {
     const struct elv_rec_decision *d = &row->last;
-    enum elv_note_kind kind = ELV_NOTE_UPDATE_ACCEPTED;
-    if (d->decision == ELV_REFUSED)
-        kind = ELV_NOTE_UPDATE_REFUSED;
-    else if (d->status == ELV_STATUS_DECLINED)
-        kind = ELV_NOTE_UPDATE_DECLINED;
-    else if (d->status == ELV_STATUS_FAILED)
-        kind = ELV_NOTE_UPDATE_FAILED;
-    struct elv_note *note = elv_note_add(&s->notes, kind, s->now);
+    struct elv_note *note = elv_note_add(&s->notes, kind_of(s, d), s->now);
     note->client = row->client;
     note->round = d->seq;
     note->version = s->round.version;
@@ -45,9 +50,20 @@ static void note_decision(struct elv_server *s, const struct elv_row *row)
     note->value = d->weight;
 }
 
+/* Of a survey, where nothing is refused. */
+static void count_answer(struct elv_server *s, const struct elv_rec_decision *d)
+{
+    const bool done = d->status == ELV_STATUS_DONE;
+    s->round.n_got += done;
+    s->round.n_declined += !done;
+    s->stats.evaluations += done;
+}
+
 static void count_decision(struct elv_server *s, const struct elv_rec_decision *d)
 {
-    if (d->decision == ELV_REFUSED) {
+    if (elv_core_is_survey(s)) {
+        count_answer(s, d);
+    } else if (d->decision == ELV_REFUSED) {
         s->round.n_refused++;
         s->stats.updates_refused++;
         s->stats.refused[d->reason]++;
@@ -87,13 +103,14 @@ static bool is_believable(const struct elv_job *job, const struct elv_eval_sums 
 }
 
 void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_decision *d,
-                     const struct elv_eval_sums *eval, struct elv_actions *out)
+                     const struct elv_sums *claimed, struct elv_actions *out)
 {
-    static const struct elv_eval_sums none;
     struct elv_row *r = &s->roster.rows[row];
-    if (!is_believable(s->job, eval)) {
-        note_capped(s, row, eval->n, out);
-        eval = &none;
+    struct elv_sums believed = *claimed;
+    const struct elv_sums *sums = &believed;
+    if (!is_believable(s->job, &claimed->eval)) {
+        note_capped(s, row, claimed->eval.n, out);
+        believed.eval = (struct elv_eval_sums){0};
     }
     if (r->last_durable)
         r->before = r->last;
@@ -107,10 +124,10 @@ void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_de
     }
     count_decision(s, d);
     if (d->decision == ELV_ACCEPTED)
-        elv_eval_add(&s->round.eval, eval);
+        elv_sums_add(&s->round.sums, sums);
     note_decision(s, r);
     elv_core_mark(s, row);
-    put_decision(s, r, eval, out);
+    put_decision(s, r, sums, out);
 }
 
 void elv_core_await(struct elv_server *s, uint32_t row, const uint32_t *requests, uint32_t n)
@@ -207,7 +224,8 @@ static void judge(struct elv_server *s, const struct elv_verify_item *item, stru
             d.reason = ELV_REASON_POLICY;
     }
     d.decision = d.reason == ELV_REASON_NONE ? ELV_ACCEPTED : ELV_REFUSED;
-    elv_core_decide(s, up->row, &d, &up->commit.eval, out);
+    const struct elv_sums sums = {.eval = up->commit.eval, .user = up->user};
+    elv_core_decide(s, up->row, &d, &sums, out);
     elv_core_await(s, up->row, up->askers, up->n_askers);
     if (d.decision == ELV_REFUSED) {
         elv_upload_free(&s->uploads, up);
@@ -239,6 +257,7 @@ static void undo(struct elv_server *s, struct elv_row *row)
 {
     const struct elv_rec_decision *d = &row->last;
     struct elv_round *r = &s->round;
+    const bool survey = elv_core_is_survey(s);
     if (d->decision == ELV_REFUSED) {
         r->n_refused--;
     } else if (d->status == ELV_STATUS_DONE) {
@@ -246,8 +265,9 @@ static void undo(struct elv_server *s, struct elv_row *row)
         r->weight_sum -= d->weight;
         r->seen -= d->seen;
         r->loss_sum -= d->loss_sum;
-        s->stats.updates_used--;
-        s->must_refold = true;
+        s->stats.updates_used -= !survey;
+        s->stats.evaluations -= survey;
+        s->must_refold = !survey;
     } else {
         r->n_declined--;
     }
@@ -280,17 +300,18 @@ void elv_core_cut_losses(struct elv_server *s)
         if (row->last_failed && row->last.seq == s->round.seq)
             undo(s, row);
     }
-    if (s->round.n_got < s->sync_cfg.quorum)
+    if (s->round.n_got < s->sync_cfg.quorum && !elv_core_is_survey(s))
         elv_core_fail_round(s);
     else if (s->round.state == ELV_ROUND_OPEN)
         elv_core_close_round(s);
 }
 
 /* What could not be stored is in force all the same, but acknowledged to nobody: it is stored again
- * until it is durable, and no version closes before. */
+ * until it is durable, and no version closes before. The client's sums are in the round's already
+ * and not kept: a restart from then on counts this client without them. */
 void elv_core_save_again(struct elv_server *s, struct elv_actions *out)
 {
-    static const struct elv_eval_sums none;
+    static const struct elv_sums none;
     uint32_t saved = 0;
     if (s->n_unsaved == 0 || s->now < s->retry_at)
         return;

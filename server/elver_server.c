@@ -457,6 +457,17 @@ static void tell_round(const struct program *p, const struct elv_round_line *lin
     write_stats(p);
 }
 
+static void log_user_sums(struct elv_log_line *l, const struct elv_user_totals *user)
+{
+    char key[ELV_USER_SUM_NAME_MAX + 8];
+    for (uint32_t i = 0; i < user->n; i++) {
+        snprintf(key, sizeof key, "user.%s", user->at[i].name);
+        elv_log_real(l, key, user->at[i].value);
+    }
+    if (user->n_left_out > 0)
+        elv_log_u64(l, "user_left_out", user->n_left_out);
+}
+
 static void log_note(const struct program *p, const struct elv_note *n)
 {
     static const enum elv_log_level levels[] = {[ELV_NOTE_USUAL] = ELV_LOG_INFO,
@@ -472,6 +483,7 @@ static void log_note(const struct program *p, const struct elv_note *n)
         elv_sqlite_why(p->store, why);
         elv_log_text(&l, "reason", why);
     }
+    log_user_sums(&l, &n->report.user);
     elv_log_end(&l);
 }
 

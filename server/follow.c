@@ -22,7 +22,8 @@ static uint32_t release(struct elv_follow *p, struct elv_round_line *out)
 
 static bool will_be_scored(const struct elv_follow *p, uint32_t version)
 {
-    return p->job->eval_every != 0 && version % p->job->eval_every == 0 &&
+    const uint32_t every = p->job->eval_every;
+    return every != 0 && (version % every == 0 || version == p->job->rounds) &&
            (p->scorer || p->job->eval_on != ELV_EVAL_SERVER);
 }
 
@@ -47,8 +48,10 @@ uint32_t elv_follow_take(struct elv_follow *p, const struct elv_note *n,
 {
     if (n->kind == ELV_NOTE_ROUND_OPENED && p->began == 0)
         p->began = p->ended = n->at;
-    if (n->kind == ELV_NOTE_OVER)
+    if (n->kind == ELV_NOTE_OVER) {
         p->over = true;
+        return release(p, &lines[0]); /* no score comes any more */
+    }
     if (n->kind == ELV_NOTE_ROUND_CLOSED)
         return close_round(p, n, lines);
     if (n->kind == ELV_NOTE_EVALUATION_FAILED)

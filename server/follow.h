@@ -2,7 +2,8 @@
 /* server/follow.h - from a server's notes to what is told of a run.
  *
  * A round's line waits for the score of its model, if there will be one, so that one line says all;
- * the result waits for the last line. Pure: values in, values out. */
+ * the result waits for the end, before which the last version is evaluated. Pure: values in, values
+ * out. */
 #ifndef ELV_SERVER_FOLLOW_H
 #define ELV_SERVER_FOLLOW_H
 
@@ -26,7 +27,7 @@ void elv_follow_init(struct elv_follow *p, const struct elv_job *job, bool score
 uint32_t elv_follow_take(struct elv_follow *p, const struct elv_note *n,
                          struct elv_round_line lines[2]);
 
-/* True once: the run is over and every line was told. */
+/* True once, when the run is over. */
 bool elv_follow_result(struct elv_follow *p);
 
 /* From the first round's tickets to the newest version. */

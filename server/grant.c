@@ -45,7 +45,7 @@ struct elv_sync_grant elv_core_pull(struct elv_server *s, uint32_t row, struct e
     const bool full = s->round.n_grants == ELV_GRANTS_MAX || s->round.n_asked == s->roster.cap ||
                       elv_answers_room(&s->answers) <= ELV_ANSWERS_RESERVED;
     struct elv_sync_grant g = {ELV_SYNC_HOLD, 0};
-    if (sync->on_pull && !full)
+    if (sync->on_pull && !full && !elv_core_is_survey(s))
         g = sync->on_pull(s->sync_state, &s->sync_cfg, &view, c, s->now);
     if (g.start == ELV_SYNC_START)
         grant(s, row, out);

@@ -81,6 +81,7 @@ static void start_make(struct elv_server *s, struct elv_actions *out)
         .job = s->job,
         .rule = s->policies.rule,
         .kernels = s->cfg.kernels,
+        .squeeze = s->job->deflate ? s->cfg.squeeze : NULL,
         .cast = &s->cast,
         .version = s->head.version + 1,
         .gain = elv_mean_gain(&s->scales, s->round.weight_sum),
@@ -144,7 +145,7 @@ void elv_core_schedule(struct elv_server *s, struct elv_actions *out)
         turn_away(s, ELV_REASON_STORAGE, out);
     if (s->eval_due && s->eval_lane.id == 0)
         start_evaluation(s, out);
-    if (s->lane.id == 0)
+    if (s->lane.id == 0 && !elv_core_is_survey(s))
         schedule_work(s, out);
 }
 

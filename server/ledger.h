@@ -10,6 +10,7 @@
 #include "../common/msg.h"
 #include "job.h"
 #include "sizing.h"
+#include "sums.h"
 
 enum elv_table {
     ELV_TABLE_META = 1,     /* enum elv_meta */
@@ -29,7 +30,7 @@ enum elv_file {
     ELV_FILE_RULE = 4,   /* the aggregation rule's own state: f32 */
 };
 
-#define ELV_REC_MAX 640u       /* every record but ASSIGN */
+#define ELV_REC_MAX 768u       /* every record but ASSIGN */
 #define ELV_ASSIGN_BLOCK 256u  /* clients in one ASSIGN record */
 #define ELV_ASSIGN_HEAD_LEN 9u /* its bytes before the first client */
 #define ELV_ASSIGN_ITEM_LEN 16u
@@ -53,6 +54,7 @@ struct elv_rec_head {
     double best_accuracy; /* negative: never evaluated */
     bool over;            /* the job has ended with `version` */
     bool reached;         /* because the target was */
+    uint32_t surveyed;    /* the last version that the clients were asked to evaluate; 0: none */
 };
 
 struct elv_rec_clock { /* how much of its deadline the open round has used */
@@ -68,6 +70,7 @@ struct elv_rec_client {
 };
 
 struct elv_rec_round {
+    enum elv_what what; /* TRAIN or EVALUATE */
     uint32_t version, assignment, n_asked, n_blocks;
     int32_t weight_bits; /* scale of the weights decided so far */
     uint64_t deadline_us;
@@ -114,11 +117,11 @@ ELV_REC_PAIR(client);
 ELV_REC_PAIR(round);
 ELV_REC_PAIR(version);
 
-/* The evaluation sums a client sent travel with the decision; `eval->n` 0: none. */
-size_t elv_rec_decision_encode(const struct elv_rec_decision *r, const struct elv_eval_sums *eval,
+/* The sums a client sent travel with the decision; an `n` of 0: none. */
+size_t elv_rec_decision_encode(const struct elv_rec_decision *r, const struct elv_sums *sums,
                                uint8_t out[ELV_REC_MAX]);
 enum elv_err elv_rec_decision_decode(struct elv_bytes in, struct elv_rec_decision *r,
-                                     struct elv_eval_sums *eval);
+                                     struct elv_sums *sums);
 
 /* The number of an ASSIGN record. */
 static inline uint64_t elv_assign_key(uint32_t seq, uint32_t block)

@@ -76,12 +76,37 @@ static void begin_step(struct elv_make *m)
     m->step->ref = (struct elv_body_ref){.codec = m->cast->down->id};
 }
 
+/* Replaces the payload by its deflated form in `out`, when that is shorter. */
+static void deflate(const struct elv_make *m, struct elv_chunk *c, uint8_t *out)
+{
+    size_t len;
+    if (m->squeeze == NULL ||
+        m->squeeze->deflate(m->squeeze->self, out, c->payload.len - 1, c->payload, &len) != ELV_OK)
+        return;
+    c->payload = (struct elv_bytes){.at = out, .len = len};
+    c->flags |= ELV_CHUNK_DEFLATED;
+}
+
+static enum elv_err decode(const struct elv_make *m, const struct elv_chunk *c, float *out)
+{
+    uint8_t inflated[ELV_CHUNK_PAYLOAD_MAX];
+    struct elv_bytes payload = c->payload;
+    if (c->flags & ELV_CHUNK_DEFLATED) {
+        const enum elv_err err = m->squeeze->inflate(m->squeeze->self, inflated, sizeof inflated,
+                                                     c->payload, &payload.len);
+        if (err != ELV_OK)
+            return err;
+        payload.at = inflated;
+    }
+    return m->cast->down->decode(payload, c->count, out);
+}
+
 static enum elv_err encode_step_chunk(struct elv_make *m)
 {
     struct elv_broadcast *c = m->cast;
     struct elv_codec_arg arg = c->arg;
     arg.seed = m->job->seed + m->version;
-    uint8_t payload[ELV_CHUNK_PAYLOAD_MAX];
+    uint8_t payload[ELV_CHUNK_PAYLOAD_MAX], deflated[ELV_CHUNK_PAYLOAD_MAX];
     struct elv_chunk chunk = {.kind = ELV_BODY_STEP,
                               .codec = c->down->id,
                               .index = m->index,
@@ -93,6 +118,7 @@ static enum elv_err encode_step_chunk(struct elv_make *m)
         return err;
     if (m->index >= c->step_chunks_max)
         return ELV_ERR_SPACE; /* the codec broke its own bound */
+    deflate(m, &chunk, deflated);
 
     struct elv_step *s = m->step;
     uint8_t *prefix = s->bytes + s->len;
@@ -134,7 +160,7 @@ static enum elv_err add_step_chunk(struct elv_make *m)
         return err;
     memcpy(chunk.tag, s->ref.digest, sizeof chunk.tag);
     float *out = c->next + chunk.first; /* the delta there has been read */
-    err = c->down->decode(chunk.payload, chunk.count, out);
+    err = decode(m, &chunk, out);
     if (err != ELV_OK)
         return err;
     const float *b = c->b + chunk.first;

@@ -3,6 +3,7 @@
 #ifndef ELV_SERVER_MAKE_H
 #define ELV_SERVER_MAKE_H
 
+#include "../common/port.h"
 #include "broadcast.h"
 #include "policies.h"
 
@@ -19,6 +20,7 @@ struct elv_make {
     const struct elv_job *job;
     const struct elv_rule *rule;
     const struct elv_kernels *kernels;
+    const struct elv_squeeze *squeeze; /* borrowed; deflates step chunks. NULL: nothing does */
     struct elv_broadcast *cast;
     uint32_t version; /* being made */
     double gain;

@@ -4,32 +4,36 @@
 #define ELV_SERVER_NOTE_H
 
 #include "../common/msg.h"
-#include "score.h"
+#include "sums.h"
 
 /* Names, snake_case, are stable: add, never rename. */
 #define ELV_NOTE_LIST(X)                                                                           \
-    X(STARTED, "started")                     /* fresh state; version */                           \
-    X(RESTORED, "restored")                   /* version, round, value: accepted updates found */  \
-    X(JOINED, "joined")                       /* client */                                         \
-    X(LEFT, "left")                           /* client */                                         \
-    X(REVOKED, "revoked")                     /* client */                                         \
-    X(TWIN, "twin")                           /* client: two processes use one identity */         \
-    X(CAPPED, "capped")                       /* client, value: claimed weight */                  \
-    X(ROUND_OPENED, "round_opened")           /* round, version, value: clients asked */           \
-    X(ROUND_CLOSED, "round_closed")           /* report */                                         \
-    X(ROUND_ABANDONED, "round_abandoned")     /* report; value: microseconds until the next */     \
-    X(UPDATE_ACCEPTED, "update_accepted")     /* client, round, value: weight */                   \
-    X(UPDATE_REFUSED, "update_refused")       /* client, round, reason */                          \
-    X(UPDATE_DECLINED, "update_declined")     /* client, round, reason the client gave */          \
-    X(UPDATE_FAILED, "update_failed")         /* client, round, reason the client gave */          \
-    X(JOIN_REFUSED, "join_refused")           /* client, reason */                                 \
-    X(EVALUATED, "evaluated")                 /* version, score */                                 \
-    X(CLIENTS_EVALUATED, "clients_evaluated") /* version, score: sums of the clients */            \
+    X(STARTED, "started")                 /* fresh state; version */                               \
+    X(RESTORED, "restored")               /* version, round, value: accepted updates found */      \
+    X(JOINED, "joined")                   /* client */                                             \
+    X(LEFT, "left")                       /* client */                                             \
+    X(REVOKED, "revoked")                 /* client */                                             \
+    X(TWIN, "twin")                       /* client: two processes use one identity */             \
+    X(CAPPED, "capped")                   /* client, value: claimed weight */                      \
+    X(ROUND_OPENED, "round_opened")       /* round, version, value: clients asked */               \
+    X(ROUND_CLOSED, "round_closed")       /* report */                                             \
+    X(ROUND_ABANDONED, "round_abandoned") /* report; value: microseconds until the next */         \
+    X(UPDATE_ACCEPTED, "update_accepted") /* client, round, value: weight */                       \
+    X(UPDATE_REFUSED, "update_refused")   /* client, round, reason */                              \
+    X(UPDATE_DECLINED, "update_declined") /* client, round, reason the client gave */              \
+    X(UPDATE_FAILED, "update_failed")     /* client, round, reason the client gave */              \
+    X(JOIN_REFUSED, "join_refused")       /* client, reason */                                     \
+    X(EVALUATED, "evaluated")             /* version, score */                                     \
+    X(CLIENTS_EVALUATED,                                                                           \
+      "clients_evaluated") /* version, score, report.user: sums of the clients */                  \
     X(EVALUATION_FAILED, "evaluation_failed") /* version */                                        \
     X(STORE_FAILED, "store_failed")           /* value: enum elv_err */                            \
     X(LOG_LOST, "log_lost") /* round: the upload log does not hold what it should */               \
     X(OVER, "over")         /* version, value: 1 when the target was reached */                    \
-    X(STOPPED, "stopped")
+    X(STOPPED, "stopped")                                                                          \
+    X(EVALUATION_OPENED, "evaluation_opened")     /* round, version, value: clients asked */       \
+    X(EVALUATION_TAKEN, "evaluation_taken")       /* client, round, version */                     \
+    X(EVALUATION_DECLINED, "evaluation_declined") /* client, round, reason the client gave */
 
 enum elv_note_kind {
 #define X(name, text) ELV_NOTE_##name,
@@ -48,6 +52,7 @@ struct elv_round_report {
     elv_time_us took;              /* from tickets to the next version */
     elv_time_us overrun;           /* past the deadline; 0 or more */
     double loss;                   /* mean training loss the clients report; NAN: none */
+    struct elv_user_totals user;   /* sums the clients gave names */
 };
 
 struct elv_note {

@@ -85,13 +85,13 @@ static void unlink_old(struct elv_server *s, struct elv_actions *out, uint32_t v
 
 /* The clients' sums are about the version the round started from. Without a test set here they
  * decide whether the target is reached. */
-static bool clients_reach_target(const struct elv_server *s)
+bool elv_core_target_is_met(const struct elv_server *s, const struct elv_eval_sums *clients)
 {
     const bool decide = s->cfg.scorer == NULL || s->job->eval_on == ELV_EVAL_CLIENTS;
     struct elv_score score;
-    if (!decide || s->job->target_accuracy <= 0.0 || s->closed.eval.n == 0)
+    if (!decide || s->job->target_accuracy <= 0.0 || clients->n == 0)
         return false;
-    elv_score_of(&s->closed.eval, &score);
+    elv_score_of(clients, &score);
     return score.accuracy >= s->job->target_accuracy;
 }
 
@@ -106,7 +106,7 @@ void elv_core_adopt_version(struct elv_server *s, struct elv_actions *out)
     s->cast.rec.weight_sum = s->closed.weight_sum;
     s->head.version = s->cast.version;
     s->head.n_abandoned = 0;
-    s->head.reached = s->head.reached || clients_reach_target(s);
+    s->head.reached = s->head.reached || elv_core_target_is_met(s, &s->closed.sums.eval);
     s->learning_rate *= (double)s->job->learning_rate_decay;
     elv_core_store_version(s, out);
 }
@@ -148,14 +148,16 @@ void elv_core_set_rate(struct elv_server *s)
         s->learning_rate *= (double)s->job->learning_rate_decay;
 }
 
-static void note_clients_score(struct elv_server *s)
+void elv_core_note_clients_score(struct elv_server *s)
 {
-    if (s->closed.eval.n == 0)
+    const struct elv_sums *sums = &s->closed.sums;
+    if (sums->eval.n == 0)
         return;
     struct elv_note *note = elv_note_add(&s->notes, ELV_NOTE_CLIENTS_EVALUATED, s->now);
     note->round = s->closed.seq;
     note->version = s->closed.version;
-    elv_score_of(&s->closed.eval, &note->score);
+    elv_score_of(&sums->eval, &note->score);
+    note->report.user = sums->user;
 }
 
 void elv_core_version_stored(struct elv_server *s, bool ok)
@@ -168,7 +170,7 @@ void elv_core_version_stored(struct elv_server *s, bool ok)
     }
     s->round_took = s->now - s->closed.opened;
     s->stats.rounds_closed++;
-    note_clients_score(s);
+    elv_core_note_clients_score(s);
     elv_core_report(s, s->head.version, ELV_NOTE_ROUND_CLOSED);
     s->eval_due = elv_core_eval_is_due(s, s->head.version);
 }
@@ -217,7 +219,8 @@ void elv_core_evaluated(struct elv_server *s, enum elv_err err, struct elv_actio
     const double target = s->job->target_accuracy;
     if (target > 0.0 && score.accuracy >= target && s->eval_version == s->head.version) {
         s->head.reached = true;
-        if (s->round.state == ELV_ROUND_OPEN || s->round.state == ELV_ROUND_CLOSING)
+        const bool open = s->round.state == ELV_ROUND_OPEN || s->round.state == ELV_ROUND_CLOSING;
+        if (open && !elv_core_is_survey(s))
             elv_core_fail_round(s); /* the version that reached it is the last */
     }
     elv_core_put_head(s, out);

@@ -190,6 +190,8 @@ static enum elv_reason admit(struct elv_server *s, const struct elv_event *ev, u
     const enum elv_reason reason = elv_core_assignment(s, r, ev->request.assignment);
     if (reason != ELV_REASON_NONE)
         return reason;
+    if (elv_core_is_survey(s)) /* it is answered with a commit alone */
+        return ELV_REASON_WRONG_SHAPE;
     if (elv_chunk_decode(ev->request.body, c) != ELV_OK)
         return ELV_REASON_MALFORMED;
     const struct elv_chunk_rules rules = elv_core_chunk_rules(s, r);
@@ -259,7 +261,8 @@ static void repeat_decision(struct elv_server *s, const struct elv_event *ev,
     send_verdict(s, ev->id, &v, out);
 }
 
-/* What needs no look at the chunks: the client gave up, or claims what cannot be. */
+/* What needs no look at the chunks: the client was asked to evaluate only, gave up, or claims what
+ * cannot be. */
 static void decide_now(struct elv_server *s, const struct elv_event *ev, uint32_t row,
                        const struct elv_commit *commit, enum elv_decision decision,
                        enum elv_reason reason, struct elv_actions *out)
@@ -285,7 +288,9 @@ static void decide_now(struct elv_server *s, const struct elv_event *ev, uint32_
     };
     if (up)
         elv_core_drop_upload(s, up, reason, out);
-    elv_core_decide(s, row, &d, &commit->eval, out);
+    struct elv_sums sums = {.eval = commit->eval};
+    elv_user_of(commit, &sums.user);
+    elv_core_decide(s, row, &d, &sums, out);
     elv_core_await(s, row, &ev->id, 1);
 }
 
@@ -330,6 +335,7 @@ static void take_commit(struct elv_server *s, const struct elv_event *ev, uint32
         return;
     }
     up->commit = *commit;
+    elv_user_of(commit, &up->user);
     up->commit.n_user = 0; /* its names lie in the datagram */
     up->state = ELV_UPLOAD_WAITING;
     up->touched = s->now;
@@ -352,10 +358,11 @@ void elv_core_commit(struct elv_server *s, const struct elv_event *ev, struct el
     } else if (reason != ELV_REASON_NONE) {
         elv_core_refuse(s, out, ev->id, reason, patience_of(reason));
     } else if (elv_commit_decode(ev->request.body, &commit) != ELV_OK ||
-               (commit.status == ELV_STATUS_DONE && commit.n_chunks == 0)) {
+               (commit.status == ELV_STATUS_DONE &&
+                (commit.n_chunks == 0) != elv_core_is_survey(s))) {
         s->stats.malformed++;
         elv_core_refuse(s, out, ev->id, ELV_REASON_MALFORMED, 0);
-    } else if (commit.status != ELV_STATUS_DONE) {
+    } else if (commit.status != ELV_STATUS_DONE || elv_core_is_survey(s)) {
         decide_now(s, ev, row, &commit, ELV_ACCEPTED, commit.reason, out);
     } else if (s->log_lost) {
         elv_core_refuse(s, out, ev->id, ELV_REASON_STORAGE, STORAGE_RETRY_MS);

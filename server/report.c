@@ -142,6 +142,22 @@ static void put_figures(struct elv_line *out, const struct elv_run_facts *facts)
     }
 }
 
+/* JSON has no infinity either. */
+static void put_user(struct elv_line *out, const struct elv_user_totals *user)
+{
+    elv_line_add(out, ",\"user\":{");
+    for (uint32_t i = 0; i < user->n; i++) {
+        elv_line_add(out, i == 0 ? "\"" : ",\"");
+        elv_line_add(out, user->at[i].name);
+        elv_line_add(out, "\":");
+        if (isfinite(user->at[i].value))
+            elv_line_f64(out, user->at[i].value);
+        else
+            elv_line_add(out, "null");
+    }
+    put_uint(out, "},\"user_left_out\":", user->n_left_out);
+}
+
 void elv_report_json(struct elv_line *out, const struct elv_server_stats *s,
                      const struct elv_round_line *last, const struct elv_run_facts *facts)
 {
@@ -191,6 +207,8 @@ void elv_report_json(struct elv_line *out, const struct elv_server_stats *s,
     put_json(out, ",\"worst_round_overrun_ms\":", seconds(s->worst_overrun) * 1e3, 3);
     put_uint(out, ",\"peak_rss_kib\":", facts->peak_rss_kib);
     put_refusals(out, s);
+    put_uint(out, ",\"evaluations\":", s->evaluations);
+    put_user(out, &last->report.user);
     put_figures(out, facts);
     elv_line_add(out, "}\n");
 }

@@ -97,14 +97,14 @@ static enum elv_err take_assign(void *ctx, uint64_t number, struct elv_bytes val
 }
 
 static void tally(struct elv_server *s, const struct elv_rec_decision *d,
-                  const struct elv_eval_sums *eval)
+                  const struct elv_sums *sums)
 {
     struct elv_round *r = &s->round;
     if (d->decision == ELV_REFUSED) {
         r->n_refused++;
         return;
     }
-    elv_eval_add(&r->eval, eval);
+    elv_sums_add(&r->sums, sums);
     if (d->status != ELV_STATUS_DONE) {
         r->n_declined++;
         return;
@@ -120,15 +120,15 @@ static enum elv_err take_decision(void *ctx, uint64_t number, struct elv_bytes v
 {
     struct found *f = ctx;
     struct elv_rec_decision d;
-    struct elv_eval_sums eval;
-    const enum elv_err err = elv_rec_decision_decode(value, &d, &eval);
+    struct elv_sums sums;
+    const enum elv_err err = elv_rec_decision_decode(value, &d, &sums);
     const uint32_t i = err == ELV_OK ? row_of(f->s, number) : ELV_ROW_NONE;
     if (i == ELV_ROW_NONE)
         return err == ELV_OK ? ELV_ERR_FULL : err;
     f->s->roster.rows[i].last = d;
     f->s->roster.rows[i].last_durable = true;
     if (f->round && d.seq == f->seq)
-        tally(f->s, &d, &eval);
+        tally(f->s, &d, &sums);
     return ELV_OK;
 }
 
@@ -262,6 +262,7 @@ static enum elv_err resume_round(struct elv_server *s, const struct found *f)
         f->n_blocks != f->round_rec.n_blocks)
         return ELV_ERR_FORMAT;
     r->state = ELV_ROUND_OPEN;
+    r->what = f->round_rec.what;
     r->seq = f->seq;
     r->assignment = f->round_rec.assignment;
     r->version = f->round_rec.version;
@@ -275,7 +276,7 @@ static enum elv_err resume_round(struct elv_server *s, const struct found *f)
     }
     s->elapsed = f->clock.seq == f->seq ? f->clock.elapsed_us : 0;
     s->unpack.log = r->seq;
-    s->must_refold = r->n_got > 0;
+    s->must_refold = r->n_got > 0 && r->what == ELV_WHAT_TRAIN;
     if ((elv_time_us)f->round_rec.deadline_us < s->sync_cfg.deadline_us)
         s->sync_cfg.deadline_us = (elv_time_us)f->round_rec.deadline_us;
     return elv_core_replay_log(s);

@@ -4,7 +4,7 @@
 #define ELV_SERVER_ROUND_H
 
 #include "policies.h"
-#include "score.h"
+#include "sums.h"
 
 enum elv_round_state {
     ELV_ROUND_NONE,
@@ -19,6 +19,7 @@ enum elv_round_state {
 
 struct elv_round {
     enum elv_round_state state;
+    enum elv_what what;          /* TRAIN, or EVALUATE: a survey, see survey.c */
     uint32_t seq;                /* of the open or, in NONE, the last one */
     uint32_t assignment;         /* number given out with it */
     uint32_t version;            /* it starts from */
@@ -37,7 +38,7 @@ struct elv_round {
     uint64_t seen;
     double loss_sum;
     uint64_t bytes_up, bytes_down;
-    struct elv_eval_sums eval; /* sums of the clients, over what the round starts from */
+    struct elv_sums sums; /* of the clients; `eval` is over what the round starts from */
 };
 
 /* What is left to say and store of a round that made a version. */
@@ -48,7 +49,7 @@ struct elv_closed {
     uint64_t weight_sum, bytes_up, bytes_down;
     elv_time_us opened, deadline;
     double loss;
-    struct elv_eval_sums eval;
+    struct elv_sums sums;
 };
 
 #endif

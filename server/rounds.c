@@ -16,9 +16,12 @@ static uint32_t clients_needed(const struct elv_server *s)
 
 bool elv_core_may_open(const struct elv_server *s)
 {
-    return s->round.state == ELV_ROUND_NONE && !s->fresh && !s->head.over && !s->stopping &&
-           !elv_core_is_finished(s) && !s->version_failed && s->lane.id == 0 &&
-           s->roster.n_joined >= clients_needed(s);
+    if (s->round.state != ELV_ROUND_NONE || s->fresh || s->head.over || s->stopping ||
+        s->version_failed || s->lane.id != 0)
+        return false;
+    if (elv_core_is_finished(s))
+        return s->version_store == 0 && elv_core_survey_is_due(s);
+    return s->roster.n_joined >= clients_needed(s);
 }
 
 elv_time_us elv_core_opens_at(const struct elv_server *s)
@@ -26,6 +29,7 @@ elv_time_us elv_core_opens_at(const struct elv_server *s)
     return elv_core_may_open(s) ? s->round.not_before : ELV_NEVER;
 }
 
+/* Whom the policy wants to train; a survey asks everybody. */
 static uint32_t choose(struct elv_server *s)
 {
     uint32_t n = 0;
@@ -37,6 +41,8 @@ static uint32_t choose(struct elv_server *s)
                                                          .samples = row->samples,
                                                          .speed = row->speed};
     }
+    if (s->round.what == ELV_WHAT_EVALUATE)
+        return n;
     const struct elv_select_ask ask = {
         .params = &s->job->select_params,
         .seed = s->job->seed,
@@ -51,6 +57,7 @@ void elv_core_begin_round(struct elv_server *s)
     const struct elv_round before = s->round;
     s->round = (struct elv_round){
         .state = ELV_ROUND_OPENING,
+        .what = elv_core_is_finished(s) ? ELV_WHAT_EVALUATE : ELV_WHAT_TRAIN,
         .seq = s->head.next_seq++,
         .assignment = s->head.next_assignment++,
         .version = s->head.version,
@@ -89,6 +96,7 @@ void elv_core_put_round(struct elv_server *s, struct elv_actions *out)
 {
     const struct elv_round *r = &s->round;
     const struct elv_rec_round rec = {
+        .what = r->what,
         .version = r->version,
         .assignment = r->assignment,
         .n_asked = r->n_asked,
@@ -145,6 +153,19 @@ void elv_core_notify(struct elv_server *s, struct elv_actions *out)
     s->notify_at = s->now + notify_pace;
 }
 
+static void open_training(struct elv_server *s)
+{
+    const struct elv_round *r = &s->round;
+    s->stats.rounds_opened++;
+    struct elv_note *note = elv_note_add(&s->notes, ELV_NOTE_ROUND_OPENED, s->now);
+    note->round = r->seq;
+    note->version = r->version;
+    note->value = r->n_asked;
+    const struct elv_sync_round view = elv_core_view(s);
+    if (s->policies.sync->on_open)
+        s->policies.sync->on_open(s->sync_state, &s->sync_cfg, &view);
+}
+
 static void open_round(struct elv_server *s)
 {
     struct elv_round *r = &s->round;
@@ -157,14 +178,10 @@ static void open_round(struct elv_server *s)
         elv_core_mark(s, r->asked[i].row);
     }
     s->clock_at = s->now + ELV_SECOND;
-    s->stats.rounds_opened++;
-    struct elv_note *note = elv_note_add(&s->notes, ELV_NOTE_ROUND_OPENED, s->now);
-    note->round = r->seq;
-    note->version = r->version;
-    note->value = r->n_asked;
-    const struct elv_sync_round view = elv_core_view(s);
-    if (s->policies.sync->on_open)
-        s->policies.sync->on_open(s->sync_state, &s->sync_cfg, &view);
+    if (r->what == ELV_WHAT_EVALUATE)
+        elv_core_open_survey(s);
+    else
+        open_training(s);
 }
 
 void elv_core_round_stored(struct elv_server *s, bool ok)
@@ -202,6 +219,10 @@ void elv_core_check_round(struct elv_server *s)
 {
     if (s->round.state != ELV_ROUND_OPEN)
         return;
+    if (elv_core_is_survey(s)) {
+        elv_core_check_survey(s);
+        return;
+    }
     if (s->head.reached) { /* evaluated while this round was being opened */
         elv_core_fail_round(s);
         return;
@@ -230,6 +251,8 @@ void elv_core_erase_round(struct elv_server *s, uint32_t seq, uint32_t n_blocks,
 void elv_core_drop_round(struct elv_server *s, struct elv_actions *out)
 {
     s->head.n_abandoned += s->round.state == ELV_ROUND_FAILING;
+    if (elv_core_is_survey(s))
+        elv_core_settle_survey(s);
     elv_core_erase_round(s, s->round.seq, s->round.n_blocks, out);
     elv_core_put_head(s, out);
     s->round.store = elv_core_token(s);
@@ -249,6 +272,10 @@ void elv_core_round_dropped(struct elv_server *s, bool ok)
     s->round.store = 0;
     if (!ok) {
         s->retry_at = s->now + ELV_SECOND;
+        return;
+    }
+    if (elv_core_is_survey(s)) {
+        elv_core_survey_stored(s);
         return;
     }
     const elv_time_us wait = s->head.reached ? 0 : back_off(s->head.n_abandoned);
@@ -280,6 +307,7 @@ struct elv_note *elv_core_report(struct elv_server *s, uint32_t version, enum el
         .took = s->now - c->opened,
         .overrun = s->now > c->deadline ? s->now - c->deadline : 0,
         .loss = c->loss,
+        .user = c->sums.user,
     };
     if (note->report.overrun > s->stats.worst_overrun)
         s->stats.worst_overrun = note->report.overrun;
@@ -305,7 +333,7 @@ void elv_core_end_round(struct elv_server *s)
         .opened = r->opened,
         .deadline = r->deadline,
         .loss = r->seen > 0 ? r->loss_sum / (double)r->seen : (double)NAN,
-        .eval = r->eval,
+        .sums = r->sums,
     };
     for (uint32_t i = 0; i < r->n_asked; i++) {
         struct elv_row *row = &s->roster.rows[r->asked[i].row];

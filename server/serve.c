@@ -203,17 +203,19 @@ static struct elv_codec_choice choice_of(const struct elv_job *job, uint8_t code
 
 static void offer_work(const struct elv_server *s, const struct elv_row *row, struct elv_ticket *t)
 {
-    t->what = ELV_WHAT_TRAIN;
+    t->what = s->round.what;
     t->poll_ms = working_poll_ms(s);
     t->assignment = row->offer.assignment;
     t->round = s->round.seq;
+    t->deadline_ms = remaining_ms(s);
     elv_broadcast_offer(&s->cast, t);
+    if (t->what == ELV_WHAT_EVALUATE)
+        return;
     t->local_epochs = row->offer.size.local_epochs;
     t->local_steps = row->offer.size.local_steps;
     t->batch = row->offer.size.batch;
     t->learning_rate = (float)s->learning_rate;
     t->up = choice_of(s->job, row->codec);
-    t->deadline_ms = remaining_ms(s);
 }
 
 void elv_core_ticket(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out)

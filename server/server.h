@@ -54,8 +54,13 @@ struct elv_server_cfg {
     const char *software_min;          /* "elver/0.1.0"; NULL: any */
     const struct elv_kernels *kernels; /* NULL: the best built in */
     struct elv_disk disk;
-    const struct elv_scorer *scorer;   /* borrowed; NULL: no test set here */
-    const struct elv_squeeze *squeeze; /* borrowed; NULL: deflated chunks are refused */
+    const struct elv_scorer *scorer; /* borrowed; NULL: no test set here */
+    /* Borrowed; used by one work at a time. NULL: deflated chunks are refused, and no steps are
+     * deflated. With it they are when the job says so, but the full model never is: its f32 values
+     * hardly shrink, and to keep it encoded would take the memory of two more models. A step is
+     * deflated once and then stored and served as it is, so another library, or none, at the next
+     * start changes no digest. */
+    const struct elv_squeeze *squeeze;
     const float *start; /* f32 [n_shared], read by init; NULL: values from the seed */
 };
 
@@ -80,7 +85,8 @@ struct elv_server_stats {
     double best_accuracy;            /* negative: never evaluated */
     int32_t value_bits, weight_bits; /* the scales of the sums */
     uint32_t weight_cap;
-    uint8_t model[32]; /* digest of the version */
+    uint8_t model[32];    /* digest of the version */
+    uint64_t evaluations; /* that clients made because they were asked for nothing else */
 };
 
 struct elv_lane { /* one COMPUTE at a time */

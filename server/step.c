@@ -23,7 +23,7 @@ static void settle(struct elv_server *s)
     s->sync_cfg.deadline_us = s->job->deadline_us;
     s->clock_at = s->now + ELV_SECOND;
     const struct elv_sync_round view = elv_core_view(s);
-    if (s->policies.sync->on_open)
+    if (s->policies.sync->on_open && !elv_core_is_survey(s))
         s->policies.sync->on_open(s->sync_state, &s->sync_cfg, &view);
 }
 
@@ -167,8 +167,8 @@ static void store_again(struct elv_server *s, struct elv_actions *out)
 static bool may_finish(const struct elv_server *s)
 {
     return s->round.state == ELV_ROUND_NONE && elv_core_is_finished(s) && !s->head.over &&
-           !s->fresh && !s->eval_due && s->eval_lane.id == 0 && s->version_store == 0 &&
-           !s->version_failed;
+           !elv_core_survey_is_due(s) && !s->fresh && !s->eval_due && s->eval_lane.id == 0 &&
+           s->version_store == 0 && !s->version_failed;
 }
 
 /* The job is over, from now on or, after a restart, still. Requests go on being answered. */
@@ -192,7 +192,8 @@ static void progress(struct elv_server *s, struct elv_actions *out)
     elv_core_check_round(s);
     elv_core_heal_log(s, out);
     elv_core_schedule(s, out);
-    if (s->round.state == ELV_ROUND_FAILING && s->lane.id == 0 && s->uploads.waiting.n == 0)
+    if ((s->round.state == ELV_ROUND_FAILING && s->lane.id == 0 && s->uploads.waiting.n == 0) ||
+        elv_core_survey_is_done(s))
         elv_core_drop_round(s, out);
     if (may_finish(s) && s->now >= s->retry_at)
         elv_core_finish(s, out);
@@ -265,7 +266,7 @@ static elv_time_us node_deadline(const void *self)
         return s->now;
     if (s->round.state == ELV_ROUND_OPEN) {
         at = sooner(s->round.deadline, s->clock_at);
-        if (sync->timer)
+        if (sync->timer && !elv_core_is_survey(s))
             at = sooner(at, sync->timer(s->sync_state, &s->sync_cfg));
     }
     at = sooner(at, elv_core_opens_at(s));

@@ -9,6 +9,7 @@
 
 #include "../common/arena.h"
 #include "../common/msg.h"
+#include "sums.h"
 
 enum elv_upload_state {
     ELV_UPLOAD_FREE,
@@ -43,8 +44,9 @@ struct elv_upload {
     uint64_t from;              /* offset of the first chunk that came, so of none before it */
     uint64_t bytes;             /* of the chunks there */
     elv_time_us touched;
-    struct elv_commit commit; /* its texts are not kept: n_user is 0 */
-    uint32_t weight;          /* COUNTED, FOLD */
+    struct elv_commit commit; /* without the user's sums: n_user is 0 */
+    struct elv_user_totals user;
+    uint32_t weight; /* COUNTED, FOLD */
     uint32_t askers[ELV_UPLOAD_ASKERS], n_askers;
     uint32_t next; /* in the queue its state belongs to */
 };

@@ -305,7 +305,7 @@ static enum elv_err check_decision(void *ctx, uint64_t number, struct elv_bytes 
 {
     uint64_t *n_lost = ctx;
     struct elv_rec_decision rec;
-    struct elv_eval_sums sums;
+    struct elv_sums sums;
     const enum elv_err err = elv_rec_decision_decode(value, &rec, &sums);
     if (err == ELV_OK && number <= PEERS)
         *n_lost -= rec.assignment >= b.peers[number].accepted;

@@ -37,6 +37,21 @@ for n in 1 2 3 4; do
 done
 stop_server
 
+say "the clients evaluate, the last version, too; and all that can be deflated is"
+fresh
+start_server --set transfer.deflate=on --set eval.on=clients --set data.holdout=0.2 --set job.target_accuracy=0.6 --set job.rounds=4
+start_clients
+await_result 60
+[ "$(count_of "$dir/server.log" 'event=evaluation_taken ')" = 4 ] || fail "not four evaluated the last version"
+[ "$(count_of "$dir/server.log" "event=clients_evaluated .*version=$(result rounds) ")" = 1 ] ||
+    fail "no score of the last version"
+awk -v a="$(result accuracy)" 'BEGIN { exit !(a > 0.6) }' || fail "no accuracy, or a poor one"
+for n in 1 2 3 4; do
+    eval "pid=\$client_$n"
+    expect_exit 0 "$pid" "client $n"
+done
+stop_server
+
 say "--once, --linger, and a target that is missed"
 fresh
 start_server --set sync.quorum=1 --set select.min_clients=1 --set job.rounds=1000

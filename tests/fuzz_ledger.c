@@ -19,10 +19,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static size_t decision(struct elv_bytes in, uint8_t out[ELV_REC_MAX])
 {
     struct elv_rec_decision r;
-    struct elv_eval_sums eval;
-    if (elv_rec_decision_decode(in, &r, &eval) != ELV_OK)
+    struct elv_sums sums;
+    if (elv_rec_decision_decode(in, &r, &sums) != ELV_OK)
         return 0;
-    return elv_rec_decision_encode(&r, &eval, out);
+    return elv_rec_decision_encode(&r, &sums, out);
 }
 
 static void assignments(struct elv_bytes in)

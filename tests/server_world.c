@@ -391,6 +391,43 @@ bool world_attempt(struct world *w, uint32_t peer, uint32_t attempt)
     return accepted;
 }
 
+void world_sums(struct elv_eval_sums *sums, uint32_t n, uint32_t right)
+{
+    *sums = (struct elv_eval_sums){.n = n, .loss = n, .n_classes = 2};
+    sums->support[1] = n;
+    sums->correct[1] = sums->predicted[1] = right;
+    sums->predicted[0] = n - right;
+}
+
+static bool commit_alone(struct world *w, uint32_t peer, const struct elv_ticket *t,
+                         struct elv_commit *commit)
+{
+    uint8_t body[ELV_MSG_MAX];
+    size_t len = 0;
+    commit->nonce = t->assignment;
+    const enum elv_err err = elv_commit_encode(commit, body, sizeof body, &len);
+    ELV_ASSERT(err == ELV_OK);
+    const struct elv_request r = {
+        .op = ELV_OP_COMMIT, .assignment = t->assignment, .body = {body, len}};
+    return world_verdict(world_ask(w, peer, &r), NULL) == ELV_ACCEPTED;
+}
+
+bool world_evaluate(struct world *w, uint32_t peer, uint32_t n, uint32_t right)
+{
+    struct elv_ticket t;
+    struct elv_commit commit = {.status = ELV_STATUS_DONE};
+    world_sums(&commit.eval, n, right);
+    return world_ticket(w, peer, &t) && t.what == ELV_WHAT_EVALUATE &&
+           commit_alone(w, peer, &t, &commit);
+}
+
+bool world_decline(struct world *w, uint32_t peer, enum elv_status status, enum elv_reason reason)
+{
+    struct elv_ticket t;
+    struct elv_commit commit = {.status = status, .reason = reason};
+    return world_ticket(w, peer, &t) && t.assignment != 0 && commit_alone(w, peer, &t, &commit);
+}
+
 bool world_contribute(struct world *w, uint32_t peer) { return world_attempt(w, peer, 1); }
 
 static float sum_of(const struct world *w)

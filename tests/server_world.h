@@ -103,6 +103,13 @@ enum elv_decision world_verdict(const struct world_reply *r, enum elv_reason *re
 bool world_attempt(struct world *w, uint32_t peer, uint32_t attempt);
 bool world_contribute(struct world *w, uint32_t peer);
 
+/* The commit of an evaluation: of `n` examples of one class `right` were right. */
+void world_sums(struct elv_eval_sums *sums, uint32_t n, uint32_t right);
+/* Ticket to evaluate, commit with sums. True when it was accepted. */
+bool world_evaluate(struct world *w, uint32_t peer, uint32_t n, uint32_t right);
+/* Ticket, then a commit that says why there is nothing to send. */
+bool world_decline(struct world *w, uint32_t peer, enum elv_status status, enum elv_reason reason);
+
 /* Evaluates with what `accuracy` says, in three slices, and checks that the weights stay put. */
 void world_add_scorer(struct world *w);
 

@@ -5,7 +5,8 @@ elv_test(test_sim_world elv_port_sim)
 
 # elv_sim(sim_X COUNT COUNT_SANITIZED): runs the seeds 1..COUNT, fewer under a sanitizer.
 function(elv_sim name count count_sanitized)
-    elv_program(${name} sim_fleet.c sim_history.c sim_vandal.c elv_client elv_server elv_kernels elv_port_sim)
+    elv_program(${name} sim_fleet.c sim_history.c sim_vandal.c elv_client elv_server elv_kernels elv_port_sim
+        elv_port_zlib)
     if(ELV_SANITIZE)
         set(count ${count_sanitized})
     endif()

@@ -9,7 +9,7 @@
 #include "common/assert.h"
 #include "common/rng.h"
 
-enum { VALUES = 8, CLASSES = 3, EXAMPLES = 24 };
+enum { VALUES = 8, CLASSES = 3, EXAMPLES = 24, TESTS = 6 };
 #define SECOND 1000000
 
 static const struct fleet_key every_job[] = {
@@ -55,7 +55,7 @@ static uint32_t count(void *self)
 static uint32_t count_test(void *self)
 {
     (void)self;
-    return 6;
+    return TESTS;
 }
 
 static void shape(void *self, uint32_t *n_values, uint32_t *n_classes)
@@ -135,6 +135,7 @@ static enum elv_err start_client(void *self, uint32_t node, elv_time_us now, str
         .jitter_seed = elv_rng_u64(&r),
         .observe = f->cfg.observe && c->number % 2 == 0,
         .leave_on_stop = true,
+        .squeeze = &f->squeeze,
     };
     struct elv_manifest m;
     elv_job_manifest(&f->job, f->server_cfg.run, &m);
@@ -214,6 +215,7 @@ static enum elv_err start_server(void *self, uint32_t node, elv_time_us now, str
     ELV_ASSERT(f->server != NULL);
     const enum elv_err err = elv_server_init(f->server, &f->server_cfg, f->mem, len);
     if (err == ELV_OK) {
+        f->seen_notes = 0;
         *out = elv_server_node(f->server);
         return ELV_OK;
     }
@@ -237,6 +239,7 @@ struct fleet_sums fleet_sums(const struct fleet *f)
     sums.log_losses += s->log_losses;
     sums.declined += s->updates_declined;
     sums.failed += s->updates_failed;
+    sums.evaluations += s->evaluations;
     return sums;
 }
 
@@ -280,6 +283,9 @@ static void check_bounds(struct fleet *f)
     if (disk.used > 4u << 20)
         wrong(f, "I5: the disk holds %llu bytes", (unsigned long long)disk.used);
     if (s->over && !f->over) {
+        const bool asks = f->job.eval_every > 0 && f->job.eval_on != ELV_EVAL_SERVER;
+        if (asks && s->n_joined > 0 && f->server->head.surveyed != s->version)
+            wrong(f, "the job is over and no client was asked about its last version");
         f->over = true;
         f->over_us = elv_sim_now(f->w);
     }
@@ -309,6 +315,21 @@ static void check_round_time(struct fleet *f)
         wrong(f, "I6: round %u is open for %.3f s", r->seq, (double)r->open_us / 1e6);
 }
 
+/* What the clients found is the sum of all that was accepted, over restarts, too; only who could
+ * not be stored at first may be missing. */
+static void check_scores(struct fleet *f)
+{
+    const struct elv_note *n;
+    while ((n = elv_note_next(&f->server->notes, &f->seen_notes)) != NULL) {
+        if (n->kind != ELV_NOTE_CLIENTS_EVALUATED || f->cfg.n_vandals > 0)
+            continue;
+        const uint32_t most = TESTS * history_answers(f->history, n->round);
+        if (n->score.n > most || (n->score.n < most && elv_sim_disk_stats(f->disk).failed == 0))
+            wrong(f, "the clients evaluated %u examples in round %u, not %u", n->score.n, n->round,
+                  most);
+    }
+}
+
 /* A disk that died stays dead until somebody starts the server again. */
 static void mind_the_disk(struct fleet *f)
 {
@@ -334,6 +355,7 @@ static void stepped(void *self, uint32_t node, const struct elv_event *ev,
     history_server(f->history, ev, did);
     check_bounds(f);
     check_round_time(f);
+    check_scores(f);
     mind_the_disk(f);
 }
 
@@ -373,6 +395,7 @@ static void add_server(struct fleet *f)
         .limits = f->cfg.limits,
         .disk = elv_sim_disk_view(f->disk),
         .scorer = f->cfg.scores ? &f->scorer : NULL,
+        .squeeze = &f->squeeze,
     };
     f->server_cfg.limits.clients_max = f->cfg.n_clients;
     f->scorer = (struct elv_scorer){
@@ -418,6 +441,9 @@ struct fleet *fleet_new(const struct fleet_cfg *cfg)
         abort();
     f->cfg = *cfg;
     f->dead_us = ELV_NEVER;
+    if (elv_zlib_open(&f->zlib) != ELV_OK)
+        abort();
+    f->squeeze = elv_zlib_squeeze(f->zlib);
     make_job(f);
     const struct elv_sim_watch watch = {
         .self = f, .stepped = stepped, .line_self = cfg->line_ctx, .line = cfg->line};
@@ -428,6 +454,7 @@ struct fleet *fleet_new(const struct fleet_cfg *cfg)
     struct history_cfg books = {.job = &f->job,
                                 .disk = elv_sim_disk_view(f->disk),
                                 .n_clients = cfg->n_clients,
+                                .squeeze = &f->squeeze,
                                 .loss = cfg->scores ? loss_of : NULL};
     char why[ELV_JOB_ERROR_MAX] = "";
     const enum elv_err err = elv_scales_of(&f->job, cfg->n_clients, &books.scales, why);
@@ -441,6 +468,7 @@ void fleet_free(struct fleet *f)
     elv_sim_free(f->w);
     elv_sim_disk_free(f->disk);
     history_free(f->history);
+    elv_zlib_close(f->zlib);
     free(f);
 }
 

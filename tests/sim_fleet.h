@@ -7,6 +7,7 @@
 #include "client/builtin.h"
 #include "client/client.h"
 #include "ports/sim/world.h"
+#include "ports/zlib/squeeze.h"
 #include "server/server.h"
 #include "tests/sim_history.h"
 #include "tests/sim_vandal.h"
@@ -52,7 +53,7 @@ struct fleet_client {
 #define FLEET_WRONG_MAX 240u
 
 struct fleet_sums {
-    uint64_t abandoned, late, log_losses, declined, failed;
+    uint64_t abandoned, late, log_losses, declined, failed, evaluations;
 };
 
 struct fleet_scorer { /* pretends to evaluate: three slices, then sums that follow the model */
@@ -78,12 +79,15 @@ struct fleet {
     struct elv_server *server; /* NULL while it is down */
     struct elv_server_cfg server_cfg;
     void *mem;
+    struct elv_zlib *zlib; /* nothing runs at the same time here, so one does for all */
+    struct elv_squeeze squeeze;
     struct elv_sim_disk *disk;
     struct history *history;
     struct fleet_client clients[FLEET_CLIENTS_MAX];
     char wrong[FLEET_WRONG_MAX]; /* empty: nothing */
 
     struct fleet_sums sums; /* of the lives before this one */
+    uint64_t seen_notes;    /* of this life */
     bool over;
     elv_time_us over_us, dead_us;
 };

@@ -39,7 +39,7 @@ struct decision {
     bool acknowledged;
 };
 
-struct offer { /* a ticket to train */
+struct offer { /* a ticket with work */
     uint32_t assignment, version;
 };
 
@@ -171,6 +171,17 @@ struct history_sums history_sums(const struct history *h)
     return sums;
 }
 
+uint32_t history_answers(const struct history *h, uint32_t seq)
+{
+    uint32_t n = 0;
+    for (uint32_t number = 1; number <= h->cfg.n_clients; number++)
+        for (uint32_t i = 0; i < h->clients[number].n; i++) {
+            const struct elv_rec_decision *d = &h->clients[number].decisions[i].rec;
+            n += d->seq == seq && d->decision == ELV_ACCEPTED && d->status == ELV_STATUS_DONE;
+        }
+    return n;
+}
+
 static struct client *client_of(struct history *h, uint64_t number)
 {
     if (number == 0 || number > h->cfg.n_clients) {
@@ -208,15 +219,30 @@ static struct attempt *new_attempt(struct history *h, struct client *c, uint32_t
     return a;
 }
 
+static bool inflate(const struct history *h, struct elv_chunk *c,
+                    uint8_t out[ELV_CHUNK_PAYLOAD_MAX])
+{
+    const struct elv_squeeze *s = h->cfg.squeeze;
+    size_t len = 0;
+    if (!(c->flags & ELV_CHUNK_DEFLATED))
+        return true;
+    if (s->inflate(s->self, out, ELV_CHUNK_PAYLOAD_MAX, c->payload, &len) != ELV_OK)
+        return false;
+    c->payload = (struct elv_bytes){out, len};
+    return true;
+}
+
 static bool note_chunk(struct history *h, struct client *c, const struct elv_request *r)
 {
+    uint8_t inflated[ELV_CHUNK_PAYLOAD_MAX];
     struct elv_chunk chunk;
     float values[ELV_CHUNK_PAYLOAD_MAX];
     if (elv_chunk_decode(r->body, &chunk) != ELV_OK || chunk.first >= h->n_params ||
         chunk.count > h->n_params - chunk.first || chunk.count > ELV_CHUNK_PAYLOAD_MAX)
         return false;
     const struct elv_codec *codec = elv_codec_by_id(chunk.codec);
-    if (codec == NULL || codec->decode(chunk.payload, chunk.count, values) != ELV_OK)
+    if (!inflate(h, &chunk, inflated) || codec == NULL ||
+        codec->decode(chunk.payload, chunk.count, values) != ELV_OK)
         return false;
     const uint64_t nonce = nonce_of(chunk.tag);
     struct attempt *a = attempt_of(c, r->assignment, nonce);
@@ -251,11 +277,11 @@ struct disk_decision {
 static enum elv_err pick_decision(void *ctx, uint64_t number, struct elv_bytes value)
 {
     struct disk_decision *d = ctx;
-    struct elv_eval_sums eval;
+    struct elv_sums sums;
     if (number != d->client)
         return ELV_OK;
     d->found = true;
-    return elv_rec_decision_decode(value, &d->rec, &eval);
+    return elv_rec_decision_decode(value, &d->rec, &sums);
 }
 
 static bool on_disk(struct history *h, uint32_t client, struct elv_rec_decision *rec)
@@ -348,8 +374,12 @@ static void check_ticket(struct history *h, const struct asked *q, const struct 
     struct elv_ticket t;
     struct client *c = client_of(h, q->peer);
     if (!elv_code_is_success(r->code) || elv_ticket_decode(r->body, &t) != ELV_OK ||
-        t.what != ELV_WHAT_TRAIN)
+        (t.what != ELV_WHAT_TRAIN && t.what != ELV_WHAT_EVALUATE))
         return;
+    if (t.what == ELV_WHAT_EVALUATE &&
+        (t.version != h->n_versions - 1 || t.version != h->cfg.job->rounds))
+        wrong(h, "I7: client %" PRIu32 " is to evaluate version %" PRIu32 ", which is not the last",
+              q->peer, t.version);
     for (uint32_t i = 0; i < c->n_offers; i++)
         if (c->offers[i].assignment == t.assignment) {
             if (c->offers[i].version != t.version)
@@ -416,9 +446,9 @@ static void check_update(struct history *h, uint64_t number, const struct elv_re
 static void note_decision(struct history *h, const struct elv_store_op *s)
 {
     struct elv_rec_decision rec;
-    struct elv_eval_sums eval;
+    struct elv_sums sums;
     struct client *c = client_of(h, s->number);
-    if (elv_rec_decision_decode(s->bytes, &rec, &eval) != ELV_OK) {
+    if (elv_rec_decision_decode(s->bytes, &rec, &sums) != ELV_OK) {
         wrong(h, "a decision that cannot be read");
         return;
     }

@@ -9,7 +9,8 @@
  *   I2  an acknowledged commit is durable, in the aggregate or refused on record, and never changes
  *   I3  the version rises one by one
  *   I4  sum of weights and model are those of the recorded contributors
- *   I7  every contributor trained from the version the round started from
+ *   I7  every contributor trained from the version the round started from, and who only evaluates
+ *       is given the last version
  *
  * Memory bounds (I5), armed deadlines (I6) and progress (I8) need the server itself: see
  * sim_rounds.c. */
@@ -26,6 +27,7 @@ struct history_cfg {
     struct elv_scales scales;
     struct elv_disk disk;                       /* the server's, read only */
     uint32_t n_clients;                         /* client numbers are 1 .. n_clients */
+    const struct elv_squeeze *squeeze;          /* borrowed; to read deflated chunks */
     double (*loss)(const float *w, uint32_t n); /* that the server's scorer finds; NULL: none */
 };
 
@@ -47,5 +49,7 @@ void history_restart(struct history *h);
 /* NULL, or the first thing that went wrong, as a sentence. */
 const char *history_wrong(const struct history *h);
 struct history_sums history_sums(const struct history *h);
+/* Accepted answers of round `seq`: updates, or in a survey evaluations. */
+uint32_t history_answers(const struct history *h, uint32_t seq);
 
 #endif

@@ -59,9 +59,11 @@ static const struct fleet_key *keys_of(uint64_t seed)
         {{"sync", "policy", "bsp"},
          {"transfer", "up", "q8"},
          {"transfer", "down", "q8"},
+         {"transfer", "deflate", "on"},
          {"job", "rounds", "25"},
          {"sync", "deadline", "20s"},
          {"sync", "quorum", "4"},
+         {"data", "holdout", "0.2"},
          {"eval", "every", "2"},
          {"eval", "on", "clients"},
          {NULL, NULL, NULL}},
@@ -223,6 +225,7 @@ static bool run(uint64_t seed, bool verbose, uint64_t *hash, struct totals *t)
     t->server.log_losses += server.log_losses;
     t->server.declined += server.declined;
     t->server.failed += server.failed;
+    t->server.evaluations += server.evaluations;
     const bool fine = why == NULL;
     fleet_free(f);
     elv_sim_faults_free(trouble);
@@ -252,9 +255,9 @@ static void report(const struct totals *t, uint32_t failed)
            t->events, t->spins, t->crashes, t->store_failures);
     printf("%" PRIu64 " versions from %" PRIu64 " updates; %" PRIu64 " refused, %" PRIu64
            " late, %" PRIu64 " declined, %" PRIu64 " failed; %" PRIu64 " rounds abandoned, %" PRIu64
-           " logs lost\n",
+           " logs lost; the last versions were evaluated %" PRIu64 " times\n",
            t->closed, t->accepted, t->refused, t->server.late, t->server.declined, t->server.failed,
-           t->server.abandoned, t->server.log_losses);
+           t->server.abandoned, t->server.log_losses, t->server.evaluations);
 }
 
 int main(int argc, char **argv)

@@ -4,9 +4,9 @@
  *     sim_same_bytes FIRST COUNT
  *
  * Under policy bsp, with a deadline so long that nothing can change who contributes, the final
- * model is the same bytes: for any order of arrival, whether server and clients died or not, with
- * their machines or without, or the server was stopped and started again. Each seed is one
- * disturbed run, compared with the undisturbed one. */
+ * model and the deflated step to it are the same bytes: for any order of arrival, whether server
+ * and clients died or not, with their machines or without, or the server was stopped and started
+ * again. Each seed is one disturbed run, compared with the undisturbed one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,10 +21,14 @@
 enum { CLIENTS = 8, TROUBLE_S = 240, LIMIT_S = 4000 };
 
 static const struct fleet_key keys[] = {
-    {"sync", "policy", "bsp"}, {"sync", "deadline", "100000s"},
-    {"sync", "quorum", "8"},   {"select", "min_clients", "8"},
-    {"transfer", "up", "q8"},  {"transfer", "down", "q8"},
-    {"job", "rounds", "6"},    {NULL, NULL, NULL},
+    {"sync", "policy", "bsp"},      {"sync", "deadline", "100000s"}, {"sync", "quorum", "8"},
+    {"select", "min_clients", "8"}, {"transfer", "up", "q8"},        {"transfer", "down", "q8"},
+    {"job", "rounds", "6"},         {"transfer", "deflate", "on"},   {NULL, NULL, NULL},
+};
+
+struct outcome {
+    uint8_t model[32];
+    uint8_t step[ELV_BODY_DIGEST_LEN]; /* the last one, as it travels */
 };
 
 struct disturbance {
@@ -69,7 +73,7 @@ static void crash_at_random(struct elv_sim_faults *t, uint32_t node, elv_time_us
                                  .actions_max = 12});
 }
 
-static bool run(const struct disturbance *d, uint8_t model[32], uint64_t *crashes)
+static bool run(const struct disturbance *d, struct outcome *got, uint64_t *crashes)
 {
     uint32_t numbers[CLIENTS];
     struct fleet *f = make_fleet(d, numbers);
@@ -85,11 +89,13 @@ static bool run(const struct disturbance *d, uint8_t model[32], uint64_t *crashe
         crash_at_random(t, f->clients[i].node, 40 * SECOND);
     const bool over = fleet_run(f, LIMIT_S * SECOND);
     const bool fine = over && fleet_wrong(f) == NULL && f->server != NULL;
-    if (!fine)
+    if (!fine) {
         printf("seed %" PRIu64 ": %s\n", d->seed,
                fleet_wrong(f) != NULL ? fleet_wrong(f) : "the run does not end");
-    else
-        memcpy(model, elv_server_stats(f->server)->model, 32);
+    } else {
+        memcpy(got->model, elv_server_stats(f->server)->model, sizeof got->model);
+        memcpy(got->step, f->server->cast.rec.step.digest, sizeof got->step);
+    }
     *crashes += elv_sim_stats(f->w).crashes;
     fleet_free(f);
     elv_sim_faults_free(t);
@@ -103,17 +109,17 @@ int main(int argc, char **argv)
         return 2;
     }
     const uint64_t from = strtoull(argv[1], NULL, 10), n = strtoull(argv[2], NULL, 10);
-    uint8_t want[32] = {0}, got[32] = {0};
+    struct outcome want = {0}, got = {0};
     uint64_t crashes = 0, failed = 0;
-    if (!run(&(struct disturbance){.seed = 1}, want, &crashes))
+    if (!run(&(struct disturbance){.seed = 1}, &want, &crashes))
         return 1;
     for (uint64_t seed = from; seed - from < n; seed++) {
         const struct disturbance d = {
             .seed = seed, .links = true, .server = seed % 3 != 0, .clients = seed % 3 == 2};
-        const bool fine = run(&d, got, &crashes) && memcmp(want, got, sizeof want) == 0;
+        const bool fine = run(&d, &got, &crashes) && memcmp(&want, &got, sizeof want) == 0;
         failed += !fine;
         if (!fine)
-            printf("seed %" PRIu64 ": another model; replay: %s %" PRIu64 " 1\n", seed, argv[0],
+            printf("seed %" PRIu64 ": other bytes; replay: %s %" PRIu64 " 1\n", seed, argv[0],
                    seed);
     }
     printf("%" PRIu64 " disturbed runs with %" PRIu64 " crashes, %" PRIu64 " failed\n", n, crashes,

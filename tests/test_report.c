@@ -80,12 +80,45 @@ static void the_result_is_told_once_after_the_last_line(void **state)
     (void)state;
     start(true, 1, ELV_EVAL_SERVER);
     take(ELV_NOTE_ROUND_CLOSED, 3, 0);
-    take(ELV_NOTE_OVER, 3, 0);
-    assert_false(elv_follow_result(&follow));
     take(ELV_NOTE_EVALUATED, 3, 0.5);
+    assert_false(elv_follow_result(&follow));
+    take(ELV_NOTE_OVER, 3, 0);
     assert_true(elv_follow_result(&follow));
     assert_false(elv_follow_result(&follow));
     assert_true(elv_follow_seconds(&follow) == 2.0);
+}
+
+static void the_last_version_is_always_evaluated_and_its_line_waits(void **state)
+{
+    (void)state;
+    start(false, 2, ELV_EVAL_CLIENTS);
+    job.rounds = 3;
+    assert_int_equal(take(ELV_NOTE_ROUND_CLOSED, 3, 0), 0);
+    assert_int_equal(take(ELV_NOTE_CLIENTS_EVALUATED, 3, 0.75), 1);
+    assert_int_equal(take(ELV_NOTE_OVER, 3, 0), 0);
+    assert_true(elv_follow_result(&follow));
+    assert_true(follow.line.scored && follow.line.score.accuracy == 0.75);
+}
+
+static void when_the_run_is_over_no_line_waits_any_longer(void **state)
+{
+    (void)state;
+    start(false, 1, ELV_EVAL_CLIENTS);
+    assert_int_equal(take(ELV_NOTE_ROUND_CLOSED, 3, 0), 0);
+    assert_int_equal(take(ELV_NOTE_OVER, 3, 0), 1); /* nobody evaluated */
+    assert_false(lines[0].scored);
+    assert_true(elv_follow_result(&follow));
+}
+
+static void a_score_that_comes_after_its_line_is_in_the_result(void **state)
+{
+    (void)state;
+    start(false, 2, ELV_EVAL_CLIENTS);
+    assert_int_equal(take(ELV_NOTE_ROUND_CLOSED, 3, 0), 1); /* not known yet to be the last */
+    assert_int_equal(take(ELV_NOTE_CLIENTS_EVALUATED, 3, 0.75), 0);
+    take(ELV_NOTE_OVER, 3, 0);
+    assert_true(elv_follow_result(&follow));
+    assert_true(follow.line.scored && follow.line.score.accuracy == 0.75);
 }
 
 static void a_line_reads_as_promised(void **state)
@@ -168,7 +201,7 @@ static void the_counters_of_the_ports_end_the_json_object(void **state)
     const struct elv_run_facts facts = {.figures = figures, .n_figures = 2};
     elv_report_json(&out, &stats, &follow.line, &facts);
     assert_false(out.full);
-    assert_non_null(strstr(text, ",\"refused\":{\"quota\":2},\"handshakes\":7,\"sessions\":0}\n"));
+    assert_non_null(strstr(text, ",\"user_left_out\":0,\"handshakes\":7,\"sessions\":0}\n"));
 }
 
 static void a_note_shows_the_fields_that_mean_something(void **state)
@@ -208,6 +241,25 @@ static void a_note_shows_the_fields_that_mean_something(void **state)
     }
 }
 
+static void the_statistics_hold_the_sums_the_clients_named(void **state)
+{
+    (void)state;
+    char text[8192];
+    struct elv_line out = elv_line_of(text, sizeof text);
+    const struct elv_server_stats stats = {.evaluations = 7};
+    const struct elv_run_facts facts = {.model = "m.safetensors"};
+    const struct elv_round_line last = {
+        .report = {.user = {.at = {{"tokens", 1e12}, {"loss.aux", -0.125}, {"big", INFINITY}},
+                            .n = 3,
+                            .n_left_out = 2}}};
+    elv_report_json(&out, &stats, &last, &facts);
+    assert_non_null(strstr(text, ",\"evaluations\":7,\"user\":{\"tokens\":1e12,\"loss.aux\":-0.125,"
+                                 "\"big\":null},\"user_left_out\":2"));
+    out = elv_line_of(text, sizeof text);
+    elv_report_json(&out, &stats, &(struct elv_round_line){0}, &facts);
+    assert_non_null(strstr(text, ",\"user\":{},\"user_left_out\":0"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,12 +268,16 @@ int main(void)
         cmocka_unit_test(without_a_test_set_the_clients_scores_count),
         cmocka_unit_test(a_finished_run_that_is_served_again_still_knows_its_score),
         cmocka_unit_test(the_result_is_told_once_after_the_last_line),
+        cmocka_unit_test(the_last_version_is_always_evaluated_and_its_line_waits),
+        cmocka_unit_test(when_the_run_is_over_no_line_waits_any_longer),
+        cmocka_unit_test(a_score_that_comes_after_its_line_is_in_the_result),
         cmocka_unit_test(a_line_reads_as_promised),
         cmocka_unit_test(what_is_unknown_says_so),
         cmocka_unit_test(a_result_reads_as_promised),
         cmocka_unit_test(a_table_sums_the_run_up),
         cmocka_unit_test(the_counters_of_the_ports_end_the_json_object),
         cmocka_unit_test(a_note_shows_the_fields_that_mean_something),
+        cmocka_unit_test(the_statistics_hold_the_sums_the_clients_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

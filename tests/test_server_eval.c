@@ -172,11 +172,7 @@ static struct upload with_eval(struct world *w, uint32_t n, uint32_t right)
     world_ticket(w, 1, &t);
     world_update(w, 1, &t, v);
     world_encode(w, &u, 1, &t, v, 5);
-    u.commit.eval = (struct elv_eval_sums){.n = n, .loss = n, .n_classes = 2};
-    u.commit.eval.support[1] = n;
-    u.commit.eval.correct[1] = right;
-    u.commit.eval.predicted[1] = right;
-    u.commit.eval.predicted[0] = n - right;
+    world_sums(&u.commit.eval, n, right);
     for (uint32_t i = 0; i < u.n_chunks; i++)
         world_put(w, &u, i);
     return u;
@@ -208,6 +204,8 @@ static void without_a_test_set_the_clients_sums_decide_about_the_target(void **s
             world_start(&w);
         }
         assert_int_equal(elv_server_stats(w.s)->version, 2);
+        assert_false(w.ended); /* version 2 is the last, and to be evaluated itself */
+        assert_true(world_evaluate(&w, 1, 100, 50));
         assert_true(w.ended);
         assert_int_equal(w.exit_code, 0);
         world_free(&w);
@@ -241,6 +239,7 @@ static void nobody_reaches_the_target_by_claiming_to_have_evaluated_the_world(vo
     assert_int_equal(elv_server_stats(w.s)->capped, 2);
     u = with_eval(&w, 1000, 800);
     assert_int_equal(world_verdict(world_commit(&w, &u), NULL), ELV_ACCEPTED);
+    assert_true(world_evaluate(&w, 1, 100, 80)); /* what was reached makes version 3 the last */
     assert_true(w.ended);
     assert_int_equal(elv_server_stats(w.s)->version, 3);
     world_free(&w);
