@@ -41,7 +41,7 @@ struct elv_client_cfg {
     uint32_t duty;            /* percent of the time to work, 1 to 100; 0: 100 */
     bool observe;             /* have ticket changes told instead of asking for them */
     bool leave_on_stop;       /* tell the server when stopping, so that it forgets */
-    bool once;                /* end with code 0 after one accepted training */
+    bool once;                /* leave and end with code 0 after one accepted training */
 };
 
 enum elv_client_phase {

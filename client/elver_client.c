@@ -56,9 +56,11 @@ static const char usage_text[] =
     "      --insecure          coap:// is allowed: everything in the clear\n"
     "  -h, --help              this text; -V, --version: the version\n"
     "\n"
+    "A csv file has one example per line, its label (0, 1, 2, ...) last.\n"
+    "\n"
     "Exit codes: 0 the job is over (or stopped), 1 failed, 2 usage, 3 refused for good: unknown\n"
     "identity, wrong key, or a model that does not fit. A server that does not answer is asked\n"
-    "again for ever.\n";
+    "again for ever, and so is one that refuses a device it has let in before.\n";
 
 /* The device's examples: loaded once, chosen and scaled when the manifest is known. */
 struct examples {
@@ -491,6 +493,25 @@ static void tear_down(struct program *p)
         munmap(p->memory, p->memory_len);
 }
 
+/* What to change, where it is here. */
+static void tell_refusal(const struct program *p)
+{
+    const struct elv_dataset *d = &p->examples.data;
+    const struct elv_model *m = &p->client.model;
+    const enum elv_reason reason = p->client.exit_reason;
+    const uint32_t n_values = elv_shape_len(m->input);
+    if (reason == ELV_REASON_TRAINER && (d->n_values != n_values || d->n_classes > m->n_classes))
+        fprintf(stderr,
+                "elver-client: --data: examples of %" PRIu32 " values and %" PRIu32
+                " classes do not fit the model, which has %" PRIu32 " inputs and %" PRIu32
+                " outputs\n",
+                d->n_values, d->n_classes, n_values, m->n_classes);
+    else if (reason == ELV_REASON_MODEL_TOO_BIG)
+        complain(p->server, "model_too_big: training it needs more than --memory allows");
+    else
+        complain(p->server, elv_reason_text(reason));
+}
+
 static int take_part(struct program *p)
 {
     p->log = (struct elv_log){.fd = STDERR_FILENO, .level = ELV_LOG_INFO};
@@ -513,7 +534,7 @@ static int take_part(struct program *p)
     if (p->refused)
         return complain(p->server, "it refuses this identity or its key"), EXIT_REFUSED;
     if (status == ELV_CLIENT_REFUSED)
-        complain(p->server, elv_reason_text(p->client.exit_reason));
+        tell_refusal(p);
     return status;
 }
 

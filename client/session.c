@@ -71,7 +71,7 @@ void elv_session_leave(struct elv_client *c)
 {
     if (c->phase >= ELV_CLIENT_LEAVING)
         return;
-    if (c->cfg.leave_on_stop && c->joined)
+    if ((c->cfg.leave_on_stop || c->cfg.once) && c->joined)
         leave_with(c, ELV_CLIENT_OVER, ELV_REASON_NONE);
     else
         elv_session_end(c, ELV_CLIENT_OVER, ELV_REASON_NONE);

@@ -9,7 +9,8 @@ extern "C" {
 #else
 _Noreturn
 #endif
-/* Supplied by the port. Must not return. */
+/* Supplied by the port, or by a program that links the library without one (the linker misses it
+ * then): what stopping means there, such as abort(). Must not return. */
 void elv_assert_failed(const char *what, const char *file, int line);
 
 #define ELV_ASSERT(cond) ((cond) ? (void)0 : elv_assert_failed(#cond, __FILE__, __LINE__))

@@ -22,7 +22,7 @@ static inline bool elv_finite_f64(double v) { return v >= -DBL_MAX && v <= DBL_M
  * give a meaningless number, but a NaN stays one and infinity gives infinity. */
 float elv_ln(float x);
 
-/* e^x for x <= 88; 0 below -87. Within 2 units in the last place. A NaN stays one. */
+/* e^x for x <= 88; 0 below -87. Within 3 units in the last place. A NaN stays one. */
 float elv_exp(float x);
 
 /* To the nearest integer, ties to even, for any number. */

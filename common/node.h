@@ -81,6 +81,8 @@ enum elv_store_kind {
     ELV_STORE_ERASE,  /* record (`table`, `number`) is no more; fine when there is none */
     ELV_STORE_FILE,   /* file `table`/`number` = `head` then `bytes`, replaced atomically */
     ELV_STORE_UNLINK, /* file `table`/`number` is no more; fine when there is none */
+    ELV_STORE_MEND,   /* the node will measure upload log `number`, whose end may be lost: take
+                         appends to it again */
 };
 
 struct elv_store_op {

@@ -28,7 +28,11 @@ elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
     as="sudo "
 else
     echo "these packages are missing; install them and run this again:" >&2
-    echo "    sudo apt-get update && sudo $command" >&2
+    if command -v sudo >/dev/null 2>&1; then
+        echo "    sudo apt-get update && sudo $command" >&2
+    else
+        echo "    su -c 'apt-get update && $command'" >&2
+    fi
     exit 2
 fi
 echo "== installing:$missing"

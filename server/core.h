@@ -96,6 +96,8 @@ void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_de
 void elv_core_await(struct elv_server *s, uint32_t row, const uint32_t *requests, uint32_t n);
 void elv_core_verified(struct elv_server *s, struct elv_actions *out);
 void elv_core_cut_losses(struct elv_server *s);
+/* Whether giving the round up now would cost what was acknowledged, and there is time left. */
+bool elv_core_worth_waiting(const struct elv_server *s);
 void elv_core_save_again(struct elv_server *s, struct elv_actions *out);
 void elv_core_answer(struct elv_server *s, struct elv_actions *out);
 /* Gives the slot back; who waits for its decision is told `reason`. */
@@ -112,6 +114,8 @@ void elv_core_round_stored(struct elv_server *s, bool ok);
 void elv_core_check_round(struct elv_server *s); /* deadline and policy */
 void elv_core_close_round(struct elv_server *s); /* with what counts so far */
 void elv_core_fail_round(struct elv_server *s);
+/* It is being given up before its time, and not durably yet. */
+bool elv_core_gives_up(const struct elv_server *s);
 void elv_core_drop_round(struct elv_server *s, struct elv_actions *out);
 void elv_core_round_dropped(struct elv_server *s, bool ok);
 /* Records and log of a round leave with this step's transaction. */
@@ -154,5 +158,6 @@ enum elv_err elv_core_replay_log(struct elv_server *s);
 bool elv_core_must_heal_log(const struct elv_server *s); /* that is due */
 void elv_core_heal_log(struct elv_server *s, struct elv_actions *out);
 void elv_core_log_stored(struct elv_server *s, bool ok, struct elv_actions *out);
+void elv_core_mend_log(struct elv_server *s, struct elv_actions *out);
 
 #endif

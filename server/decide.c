@@ -258,6 +258,19 @@ static void undo(struct elv_server *s, struct elv_row *row)
     row->last_failed = false;
 }
 
+bool elv_core_worth_waiting(const struct elv_server *s)
+{
+    uint32_t n = 0;
+    if (s->now >= s->round.deadline)
+        return false;
+    for (uint32_t i = 0; i < s->round.n_asked; i++) {
+        const struct elv_row *row = &s->roster.rows[s->round.asked[i].row];
+        n += row->last.seq == s->round.seq && row->last_durable &&
+             row->last.decision == ELV_ACCEPTED && row->last.status == ELV_STATUS_DONE;
+    }
+    return n > 0 && n < s->sync_cfg.quorum;
+}
+
 /* The store takes no more decisions, perhaps because it lost bytes of this round's log. Nobody was
  * told of them, so they are taken back; with what is durable the round ends. */
 void elv_core_cut_losses(struct elv_server *s)
@@ -281,12 +294,14 @@ void elv_core_save_again(struct elv_server *s, struct elv_actions *out)
     uint32_t saved = 0;
     if (s->n_unsaved == 0 || s->now < s->retry_at)
         return;
-    if (++s->n_retries > RETRIES_MAX &&
-        (s->round.state == ELV_ROUND_OPEN || s->round.state == ELV_ROUND_CLOSING)) {
+    const bool counting = s->round.state == ELV_ROUND_OPEN || s->round.state == ELV_ROUND_CLOSING;
+    if (++s->n_retries > RETRIES_MAX && counting && !elv_core_worth_waiting(s)) {
         s->n_retries = 0;
         elv_core_cut_losses(s);
         return;
     }
+    if (counting)
+        elv_core_mend_log(s, out); /* perhaps that is why */
     for (uint32_t i = 0; i < s->roster.n && saved < ELV_ANSWERS_PER_STEP; i++) {
         struct elv_row *row = &s->roster.rows[i];
         if (!row->last_failed || elv_answers_room(&s->answers) == 0)
@@ -354,6 +369,8 @@ static void settle_decision(struct elv_server *s, const struct elv_answer *a)
         return;
     }
     s->n_retries = 0;
+    if (s->n_unsaved == 0)
+        s->retry_at = s->now; /* the disk is well again */
     if (row->last.seq == s->round.seq)
         s->round.n_soft--;
 }

@@ -114,7 +114,7 @@ static int names_from_csv(struct options *o)
         return complain("names", "out of memory");
     uint32_t line = 0;
     char *end = (char *)o->csv_text + len;
-    for (char *at = (char *)o->csv_text; at < end && o->n_names < NAMES_MAX;) {
+    for (char *at = (char *)o->csv_text; at < end;) {
         char *newline = memchr(at, '\n', (size_t)(end - at));
         char *next = newline != NULL ? newline + 1 : end;
         if (newline != NULL)
@@ -130,6 +130,8 @@ static int names_from_csv(struct options *o)
                     o->csv, line, at, ELV_NAME_MAX);
             return EXIT_FAILURE;
         }
+        if (at[0] != 0 && o->n_names == NAMES_MAX)
+            return complain(o->csv, "more than 1000000 names; split the file");
         if (at[0] != 0)
             o->names[o->n_names++] = at;
         at = next;
@@ -140,7 +142,8 @@ static int names_from_csv(struct options *o)
 static int check_names(const struct options *o)
 {
     if (o->n_names == 0)
-        return misuse("no device is named");
+        return misuse(
+            "no device is named; give names, or to make many --prefix P --count N or --csv FILE");
     for (uint32_t i = 0; i < o->n_names; i++)
         if (!name_ok(o->names[i]))
             return complain(o->names[i], "no identity; give 1 to 64 of A-Z a-z 0-9 . _ : -");

@@ -60,8 +60,9 @@ static const char usage_text[] =
     "      --threads N          --set server.threads=N\n"
     "      --log-level LEVEL    --set log.level=LEVEL\n"
     "      --new-run            sets an earlier run's state aside and starts from version 0\n"
-    "      --check-config       checks both files and ends\n"
-    "      --print-config       prints each value and where it comes from, and ends\n"
+    "      --check-config       checks both files, not those they name, and ends\n"
+    "      --print-config       prints each value and where it comes from, and ends; files may be\n"
+    "                           missing: defaults\n"
     "      --insecure           allows --listen coap://HOST:PORT: in the clear, believing what\n"
     "                           clients say they are\n"
     "  -h, --help               this text; -V, --version: the version\n"
@@ -175,19 +176,26 @@ static int judge(const char *path, uint32_t line, const char *why)
     return EXIT_USAGE;
 }
 
-static int configure(struct program *p)
+static int read_all(struct program *p)
 {
-    char why[ELV_JOB_ERROR_MAX];
-    uint32_t line;
+    int status = EXIT_SUCCESS;
     elv_settings_init(&p->settings);
     elv_job_init(&p->job);
-    int status = EXIT_SUCCESS;
     if (p->config_path != NULL)
         status = read_ini(p->config_path, take_setting, p);
-    if (status == EXIT_SUCCESS)
+    if (status == EXIT_SUCCESS && p->job_path != NULL)
         status = read_ini(p->job_path, take_job, &p->job);
     for (uint32_t i = 0; status == EXIT_SUCCESS && i < p->n_sets; i++)
         status = apply_set(p, p->sets[i]);
+    return status;
+}
+
+/* What is missing, and what does not go together. */
+static int check_all(struct program *p)
+{
+    char why[ELV_JOB_ERROR_MAX];
+    uint32_t line;
+    int status = EXIT_SUCCESS;
     const char *config = p->config_path != NULL ? p->config_path : "configuration";
     if (status == EXIT_SUCCESS && elv_settings_check(&p->settings, why, &line) != ELV_OK)
         status = judge(config, line, why);
@@ -320,8 +328,15 @@ static int load_test_set(struct program *p, const struct elv_kernels *kernels)
         return complain("test set", "out of memory");
     const enum elv_err err = elv_test_set_init(&p->test_set, &cfg, p->test_mem, len);
     if (err != ELV_OK) {
-        complain("data.test", err == ELV_ERR_MISMATCH ? "the examples do not fit the model's input"
-                                                      : elv_err_text(err));
+        if (err == ELV_ERR_MISMATCH)
+            fprintf(stderr,
+                    "elver-server: data.test: examples of %" PRIu32 " values and %" PRIu32
+                    " classes do not fit the model, which has %" PRIu32 " inputs and %" PRIu32
+                    " outputs\n",
+                    p->data.n_values, p->data.n_classes, elv_shape_len(p->job.model.input),
+                    p->job.model.n_classes);
+        else
+            complain("data.test", elv_err_text(err));
         return EXIT_USAGE;
     }
     p->scorer = elv_test_set_scorer(&p->test_set);
@@ -684,7 +699,7 @@ static int build_server(struct program *p, const struct elv_kernels *kernels)
     if (err != ELV_OK)
         return server_failed(p, err);
     p->node = elv_server_node(&p->server);
-    p->told = (struct elv_follow){.job = &p->job, .scorer = p->scorer.run != NULL};
+    elv_follow_init(&p->told, &p->job, p->scorer.run != NULL, &p->server.cast.rec.eval);
     return EXIT_SUCCESS;
 }
 
@@ -869,6 +884,7 @@ static int serve(struct program *p)
     if (status != EXIT_SUCCESS)
         return status;
     tell_start(p, kernels);
+    write_stats(p); /* so that a file that cannot be written shows at once */
     status = elv_loop_run(&p->loop, &p->host);
     if (status > 128)
         _exit(status); /* a second signal: now */
@@ -973,7 +989,7 @@ static int parse(int argc, char **argv, struct program *p)
     }
     if (early < 0 && optind < argc)
         return misuse("it takes no arguments besides its flags");
-    if (early < 0 && p->job_path == NULL)
+    if (early < 0 && p->job_path == NULL && !p->print)
         return misuse("a job is missing: --job FILE");
     return early;
 }
@@ -986,15 +1002,21 @@ int main(int argc, char **argv)
     int status = parse(argc, argv, &p);
     if (status >= 0)
         return status;
-    status = configure(&p);
+    status = read_all(&p);
     if (status != EXIT_SUCCESS)
         return status;
+    if (p.job_path != NULL)
+        status = check_all(&p); /* first: it fills in defaults that depend on other keys */
     if (p.print)
         print_config(&p);
-    if (p.check && !p.print)
+    if (status != EXIT_SUCCESS || p.print)
+        return status;
+    if (p.check) {
+        if (p.config_path != NULL)
+            printf("%s: ok\n", p.config_path);
         printf("%s: ok\n", p.job_path);
-    if (p.check || p.print)
         return EXIT_SUCCESS;
+    }
     status = serve(&p);
     tear_down(&p);
     return status;

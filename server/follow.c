@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/follow.h"
 
+void elv_follow_init(struct elv_follow *p, const struct elv_job *job, bool scorer,
+                     const struct elv_eval_sums *restored)
+{
+    *p = (struct elv_follow){.job = job, .scorer = scorer};
+    p->line.scored = restored->n > 0;
+    if (p->line.scored)
+        elv_score_of(restored, &p->line.score);
+}
+
 /* The newest line, if it still waits. */
 static uint32_t release(struct elv_follow *p, struct elv_round_line *out)
 {

@@ -17,6 +17,10 @@ struct elv_follow {
     elv_time_us began, ended; /* first tickets, last version */
 };
 
+/* `restored`: the evaluation of the version a restarted server begins with; n 0: there is none. */
+void elv_follow_init(struct elv_follow *p, const struct elv_job *job, bool scorer,
+                     const struct elv_eval_sums *restored);
+
 /* Takes a note; notes come in their order. Returns how many lines are to be told now, at most two,
  * written to `lines`. */
 uint32_t elv_follow_take(struct elv_follow *p, const struct elv_note *n,

@@ -267,7 +267,8 @@ static const struct elv_job_key keys[] = {
     {KEY("data", "holdout"), MEMBER(F32, holdout), RANGE(0, BELOW_ONE),
      .accepts = "a share from 0 to below 1"},
 
-    {KEY("model", "input"), MEMBER(TEXT, input), .accepts = "a shape such as 1x28x28"},
+    {KEY("model", "input"), MEMBER(TEXT, input),
+     .accepts = "a shape such as 1x28x28, or 4x1x1 for four numbers"},
     {KEY("model", "layers"), MEMBER(TEXT, layers),
      .accepts = "layers such as conv 8 5x5 relu, maxpool 2, dense 10"},
     {KEY("model", "loss"), SPECIAL(loss), .accepts = "softmax-cross-entropy"},

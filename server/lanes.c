@@ -139,7 +139,7 @@ static void schedule_work(struct elv_server *s, struct elv_actions *out)
 void elv_core_schedule(struct elv_server *s, struct elv_actions *out)
 {
     if (s->round.state > ELV_ROUND_OPEN)
-        turn_away(s, ELV_REASON_ROUND_CLOSED, out);
+        turn_away(s, elv_core_gives_up(s) ? ELV_REASON_STORAGE : ELV_REASON_ROUND_CLOSED, out);
     else if (s->log_lost)
         turn_away(s, ELV_REASON_STORAGE, out);
     if (s->eval_due && s->eval_lane.id == 0)

@@ -13,6 +13,19 @@ enum {
 };
 static const elv_time_us idle_us = 5 * ELV_SECOND; /* a transfer left alone makes room */
 
+/* If the server dies now, such a round goes on: nobody may rely on its end. */
+bool elv_core_gives_up(const struct elv_server *s)
+{
+    const enum elv_round_state state = s->round.state;
+    return (state == ELV_ROUND_FAILING || state == ELV_ROUND_DROPPING) &&
+           s->now < s->round.deadline;
+}
+
+static uint32_t patience_of(enum elv_reason reason)
+{
+    return reason == ELV_REASON_STORAGE ? STORAGE_RETRY_MS : 0;
+}
+
 enum elv_reason elv_core_assignment(const struct elv_server *s, const struct elv_row *row,
                                     uint32_t assignment)
 {
@@ -23,6 +36,8 @@ enum elv_reason elv_core_assignment(const struct elv_server *s, const struct elv
         return ELV_REASON_DUPLICATE;
     const bool open =
         s->round.state == ELV_ROUND_OPEN && offer->seq == s->round.seq && !offer->promised;
+    if (assignment == offer->assignment && offer->seq == s->round.seq && elv_core_gives_up(s))
+        return ELV_REASON_STORAGE;
     if (assignment == offer->assignment)
         return open ? ELV_REASON_NONE : ELV_REASON_ROUND_CLOSED;
     if (assignment < offer->assignment)
@@ -189,7 +204,7 @@ void elv_core_update_chunk(struct elv_server *s, const struct elv_event *ev,
     enum elv_reason reason = admit(s, ev, row, &c);
     if (reason != ELV_REASON_NONE) {
         s->stats.malformed += reason == ELV_REASON_MALFORMED;
-        elv_core_refuse(s, out, ev->id, reason, 0);
+        elv_core_refuse(s, out, ev->id, reason, patience_of(reason));
         return;
     }
     if (s->log_lost) {
@@ -335,7 +350,7 @@ void elv_core_commit(struct elv_server *s, const struct elv_event *ev, struct el
     if (reason == ELV_REASON_DUPLICATE) {
         repeat_decision(s, ev, r, out);
     } else if (reason != ELV_REASON_NONE) {
-        elv_core_refuse(s, out, ev->id, reason, 0);
+        elv_core_refuse(s, out, ev->id, reason, patience_of(reason));
     } else if (elv_commit_decode(ev->request.body, &commit) != ELV_OK ||
                (commit.status == ELV_STATUS_DONE && commit.n_chunks == 0)) {
         s->stats.malformed++;

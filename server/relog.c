@@ -92,8 +92,16 @@ void elv_core_heal_log(struct elv_server *s, struct elv_actions *out)
 {
     if (!elv_core_must_heal_log(s) || s->now < s->retry_at)
         return;
+    elv_core_mend_log(s, out);
     elv_core_put_clock(s, out);
     s->log_store = elv_core_token(s);
+}
+
+/* From here on the length is unknown, so it must be measured before anything is appended. */
+void elv_core_mend_log(struct elv_server *s, struct elv_actions *out)
+{
+    s->log_lost = true;
+    elv_core_store(s, out, &(struct elv_store_op){.kind = ELV_STORE_MEND, .number = s->round.seq});
 }
 
 /* Every append before that STORE has been tried, so the length is final. Whatever was staged may
@@ -104,6 +112,10 @@ void elv_core_log_stored(struct elv_server *s, bool ok, struct elv_actions *out)
     s->log_store = 0;
     if (s->round.state != ELV_ROUND_OPEN)
         return;
+    if (!ok && elv_core_worth_waiting(s)) {
+        s->retry_at = s->now + ELV_SECOND;
+        return;
+    }
     if (!ok || elv_log_len(&s->disk, s->round.seq, &len) != ELV_OK) {
         elv_core_cut_losses(s); /* this log will take nothing more */
         return;

@@ -88,7 +88,7 @@ void elv_report_result(struct elv_line *out, const struct elv_server_stats *stat
               " balanced_accuracy=", last->scored ? last->score.balanced_accuracy : (double)NAN, 4);
     put_uint(out, " rounds=", stats->version);
     put_fixed(out, " train_seconds=", facts->train_seconds, 2);
-    put_uint(out, " updates_used=", stats->updates_used);
+    put_uint(out, " updates_used=", stats->updates_before + stats->updates_used);
     put_uint(out, " updates_late=", stats->updates_late);
     put_uint(out, " updates_refused=", stats->updates_refused);
     put_fixed(out, " bytes_up_per_client_round=", per_update(stats), 0);
@@ -173,7 +173,7 @@ void elv_report_json(struct elv_line *out, const struct elv_server_stats *s,
     put_uint(out, ",\"rounds_opened\":", s->rounds_opened);
     put_uint(out, ",\"rounds_closed\":", s->rounds_closed);
     put_uint(out, ",\"rounds_abandoned\":", s->rounds_abandoned);
-    put_uint(out, ",\"updates_used\":", s->updates_used);
+    put_uint(out, ",\"updates_used\":", s->updates_before + s->updates_used);
     put_uint(out, ",\"updates_late\":", s->updates_late);
     put_uint(out, ",\"updates_refused\":", s->updates_refused);
     put_uint(out, ",\"updates_declined\":", s->updates_declined);

@@ -109,6 +109,7 @@ static void tally(struct elv_server *s, const struct elv_rec_decision *d,
         r->n_declined++;
         return;
     }
+    s->stats.updates_before++;
     r->n_got++;
     r->weight_sum += d->weight;
     r->seen += d->seen;
@@ -136,11 +137,14 @@ static enum elv_err take_version(void *ctx, uint64_t number, struct elv_bytes va
     struct found *f = ctx;
     struct elv_broadcast *c = &f->s->cast;
     struct elv_rec_version rec;
-    if (number > f->s->head.version || number + ELV_STEPS_MAX <= f->s->head.version)
+    if (number > f->s->head.version)
         return ELV_OK;
     const enum elv_err err = elv_rec_version_decode(value, &rec);
     if (err != ELV_OK)
         return err;
+    f->s->stats.updates_before += rec.n_used;
+    if (number + ELV_STEPS_MAX <= f->s->head.version)
+        return ELV_OK;
     if (number == f->s->head.version) {
         c->rec = rec;
         f->version = true;

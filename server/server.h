@@ -65,6 +65,7 @@ struct elv_server_stats {
     uint64_t requests, malformed;
     uint64_t refused[32]; /* refusals given, by enum elv_reason */
     uint64_t joins, leaves, twins, capped;
+    uint64_t updates_before; /* accepted before this process started; not in the next */
     uint64_t updates_used, updates_late, updates_refused, updates_declined, updates_failed;
     uint64_t chunks_up, chunks_repeated, bytes_up, chunks_down, bytes_down;
     uint64_t rounds_opened, rounds_closed, rounds_abandoned;

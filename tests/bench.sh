@@ -24,7 +24,7 @@ deps=${ELV_DEPS:-$root/.deps}
 sh ports/packages.sh test >&2
 DEPS_BUILD=1 sh ports/deps.sh "$deps" >&2
 mkdir -p build
-{ cmake --preset release -DELV_TESTS=ON -DCMAKE_PREFIX_PATH="$deps" &&
+{ cmake --preset release -DELV_TESTS=ON -DELV_SIM=ON -DCMAKE_PREFIX_PATH="$deps" &&
     cmake --build build/release; } >build/release.log 2>&1 || {
     tail -n 30 build/release.log >&2
     exit 1

@@ -69,6 +69,8 @@ server 0 '^server.linger = 1s *; flag' --print-config --linger 1s
 server 0 '^job.rounds = 9 *; flag' --print-config --set job.rounds=9
 server 0 "^job.seed = 7 *; $job:[0-9]*" --print-config
 server 0 '^aggregate.rule = fedavg *; default' --print-config
+refuses 0 '^sync.policy = bsp *; default' "$elver_server" --print-config
+refuses 2 '^job.rounds = 0 *; default' "$elver_server" --print-config --job /dev/null
 [ ! -e "$dir/state" ] || fail "a refused start left a state"
 
 say "data"
@@ -78,6 +80,9 @@ sed '5s/,/,x/' "$dir/train.csv" >"$dir/broken.csv"
 client 2 'broken.csv.*5' --data "csv $dir/broken.csv"
 : >"$dir/empty.csv"
 client 2 'empty.csv' --data "csv $dir/empty.csv"
+
+server 2 '8 values and 3 classes do not fit .* 7 inputs and 3 outputs' --set model.input=7x1x1
+server 2 '8 values and 3 classes do not fit .* 8 inputs and 2 outputs' --set 'model.layers=dense 2'
 
 say "credentials and keys"
 client 2 'no-such.cred' --credential "$dir/no-such.cred"
@@ -103,6 +108,8 @@ server 1 "another server uses .* (process $server)" --listen "127.0.0.1:$((port 
 stop_server
 start_server --set sync.quorum=1 --set select.min_clients=1 --set job.rounds=1000
 running "$server" || fail "the server ended"
+sed 's/^[^,]*,//' "$dir/train.csv" >"$dir/narrow.csv"
+client 3 '7 values and 3 classes do not fit .* 8 inputs and 3 outputs' --data "csv $dir/narrow.csv"
 timeout -s KILL 3 "$elver_client" --server "coap://127.0.0.1:$port" --insecure --job tiny \
     --credential "$cred" --data "csv $dir/train.csv" --once 2>"$dir/clear.log" &&
     fail "a client in the clear was served"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # tests/e2e_full_disk.sh BUILD - the disk fills up and has room again. The server does not end but
-# tells clients to come back, gives up at most the round that is open, and goes on; also when it is
-# killed meanwhile. A small tmpfs is the disk; exits 77 where none may be mounted.
+# tells clients to come back, and gives up no round in which an update was acknowledged; also when
+# it is killed meanwhile. A small tmpfs is the disk; exits 77 where none may be mounted.
 . "$(dirname "$0")/e2e.sh"
 mkdir "$dir/disk"
 if ! mount -t tmpfs -o size=8m,mode=700 tmpfs "$dir/disk" 2>/dev/null; then
@@ -21,7 +21,7 @@ state=$dir/disk/state
 
 fill() { dd if=/dev/zero of="$dir/disk/filler" bs=4096 2>/dev/null || true; }
 make_room() { rm "$dir/disk/filler"; }
-serve() { start_server --state "$state" --set job.rounds="$1" --set sync.deadline=10s; }
+serve() { start_server --state "$state" --set job.rounds="$1" --set sync.deadline=60s; }
 closed() { count_of "$dir/server.log" 'event=round_closed '; }
 version_in() { sed -n "s/^.*event=$1 .*version=\([0-9]*\).*\$/\1/p" "$dir/server.log" | tail -n 1; }
 
@@ -65,4 +65,10 @@ for n in 1 2 3 4; do
     expect_exit 0 "$pid" "client $n"
 done
 stop_server
+
+say "no round with an acknowledged update was given up"
+sed -n 's/^.*event=accepted .*round=\([0-9]*\) .*$/\1/p' "$dir"/client-?.log | sort -u >"$dir/acknowledged"
+sed -n 's/^.*event=round_abandoned round=\([0-9]*\) .*$/\1/p' "$dir/server.log" | sort -u >"$dir/abandoned"
+lost=$(comm -12 "$dir/acknowledged" "$dir/abandoned" | tr '\n' ' ')
+[ -z "$lost" ] || fail "given up: $lost"
 say "passed"

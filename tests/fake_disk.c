@@ -166,6 +166,9 @@ void fake_disk_submit(struct fake_disk *d, const struct elv_action *actions, uin
             ELV_ASSERT(actions[i].id == 0); /* nobody waits for an append alone */
             continue;
         }
+        if (actions[i].store.kind == ELV_STORE_MEND && actions[i].store.number == d->broken_log &&
+            !d->drop_appends)
+            d->broken_log = 0;
         enqueue(d, &actions[i]);
         any = true;
     }
@@ -194,6 +197,7 @@ static void carry_out(struct fake_disk *d, const struct fake_op *q)
         erase(&d->files, op->table, op->number);
         break;
     case ELV_STORE_APPEND:
+    case ELV_STORE_MEND:
         break;
     }
 }
@@ -267,6 +271,7 @@ void fake_disk_crash(struct fake_disk *d, bool power)
     d->n_events = d->at_event = 0;
     d->dead = d->failing = false;
     d->crash_at = 0;
+    d->broken_log = 0;
     for (size_t i = 0; power && i < d->n_logs; i++)
         d->logs[i].len = d->logs[i].synced;
 }

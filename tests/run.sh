@@ -75,6 +75,17 @@ stage() { # preset, arguments for ctest...
         "$skipped skipped"
 }
 
+for name in "$@"; do
+    case $name in
+    dev | clang | asan | tsan | fuzz) ;;
+    -h | --help) sed -n '3,19s/^# \{0,1\}//p' "$0" && exit ;;
+    *)
+        echo "there is no stage '$name'; the stages are dev, clang, asan, tsan and fuzz" >&2
+        exit 2
+        ;;
+    esac
+done
+
 sh ports/packages.sh test || exit
 say "libcoap and Mbed TLS"
 DEPS_BUILD=1 sh ports/deps.sh "$deps" || exit 1
@@ -93,10 +104,6 @@ for name in "$@"; do
     asan) stage asan -LE 'tree|slow' ;;
     tsan) stage tsan -L threads ;;
     fuzz) stage fuzz -L fuzz ;;
-    *)
-        echo "there is no stage '$name'; the stages are dev, clang, asan, tsan and fuzz" >&2
-        exit 2
-        ;;
     esac
 done
 

@@ -32,11 +32,16 @@ struct elv_action put(uint32_t table, uint64_t number, const char *value, uint32
 struct elv_action append(uint64_t log, const char *bytes, uint32_t id);
 struct elv_action file(uint32_t table, uint64_t number, const char *content, uint32_t id);
 struct elv_action drop(uint64_t log, uint32_t id);
+struct elv_action mend(uint64_t log, uint32_t id);
 
 /* Submits one step. */
 void step(uint32_t n, const struct elv_action *actions);
 /* Waits for the report of `id` as a program's loop would. */
 enum elv_err wait_for(uint32_t id);
+
+/* Waits until what is no longer needed has been deleted too, of which nobody is told. `id`: the
+ * next one. */
+void wait_for_tidiness(uint32_t id);
 
 /* What is there; "(none)" when missing. The results are static. */
 const char *record_of(uint32_t table, uint64_t number);

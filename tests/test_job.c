@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "common/codec.h"
+#include "common/text.h"
 #include "server/job.h"
 #include "server/value.h"
 
@@ -129,6 +130,40 @@ static void a_whole_file_is_read(void **state)
     assert_int_equal(job.eval_every, 5);
     assert_int_equal(job.eval_on, ELV_EVAL_BOTH);
     assert_int_equal(job.keep, 2);
+}
+
+/* The file a restarted server compares its job with. */
+static void a_printed_job_is_a_file_of_the_same_job(void **state)
+{
+    (void)state;
+    static char text[8192], lines[8192];
+    const struct elv_job job = loaded(LEAST "job.seed = 7\n"
+                                            "data.train = npy X.npy Y.npy\n"
+                                            "client.optimizer = sgd momentum 0.9\n"
+                                            "sync.policy = backup\n"
+                                            "sync.backup = 2\n"
+                                            "transfer.up = q8, f32\n");
+    struct elv_line file = elv_line_of(text, sizeof text);
+    struct elv_line flat = elv_line_of(lines, sizeof lines);
+    elv_job_print(&job, &file);
+    char section[32] = "";
+    for (char *at = text, *end; (end = strchr(at, '\n')) != NULL; at = end + 1) {
+        *end = '\0';
+        if (at[0] == '[') {
+            memcpy(section, at + 1, strlen(at) - 2);
+            section[strlen(at) - 2] = '\0';
+            continue;
+        }
+        elv_line_add(&flat, section);
+        elv_line_add(&flat, ".");
+        elv_line_add(&flat, at);
+        elv_line_add(&flat, "\n");
+    }
+    assert_false(file.full || flat.full);
+    const struct elv_job again = loaded(lines);
+    assert_null(elv_job_changed(&job, &again));
+    assert_string_equal(again.sync, "backup");
+    assert_true(again.sync_params.at[0].value == 2);
 }
 
 static void what_is_not_given_has_a_default(void **state)
@@ -543,6 +578,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_file_is_read),
+        cmocka_unit_test(a_printed_job_is_a_file_of_the_same_job),
         cmocka_unit_test(what_is_not_given_has_a_default),
         cmocka_unit_test(values_print_as_they_would_be_read),
         cmocka_unit_test(a_wrong_key_or_value_is_answered_with_what_would_be_right),

@@ -27,8 +27,9 @@ static uint32_t take(enum elv_note_kind kind, uint32_t version, double accuracy)
 
 static void start(bool scorer, uint32_t every, enum elv_eval_on on)
 {
+    const struct elv_eval_sums none = {0};
     job = (struct elv_job){.eval_every = every, .eval_on = on};
-    follow = (struct elv_follow){.job = &job, .scorer = scorer};
+    elv_follow_init(&follow, &job, scorer, &none);
     take(ELV_NOTE_ROUND_OPENED, 1, 0);
 }
 
@@ -61,6 +62,17 @@ static void without_a_test_set_the_clients_scores_count(void **state)
     assert_int_equal(take(ELV_NOTE_ROUND_CLOSED, 1, 0), 0);
     assert_int_equal(take(ELV_NOTE_CLIENTS_EVALUATED, 1, 0.25), 1);
     assert_true(lines[0].score.accuracy == 0.25);
+}
+
+static void a_finished_run_that_is_served_again_still_knows_its_score(void **state)
+{
+    (void)state;
+    const struct elv_eval_sums sums = {
+        .n = 4, .n_classes = 2, .support = {2, 2}, .predicted = {3, 1}, .correct = {2, 1}};
+    elv_follow_init(&follow, &job, true, &sums);
+    take(ELV_NOTE_OVER, 3, 0);
+    assert_true(elv_follow_result(&follow));
+    assert_true(follow.line.scored && follow.line.score.accuracy == 0.75);
 }
 
 static void the_result_is_told_once_after_the_last_line(void **state)
@@ -202,6 +214,7 @@ int main(void)
         cmocka_unit_test(a_round_waits_for_the_score_of_its_model),
         cmocka_unit_test(rounds_that_are_not_evaluated_are_told_at_once),
         cmocka_unit_test(without_a_test_set_the_clients_scores_count),
+        cmocka_unit_test(a_finished_run_that_is_served_again_still_knows_its_score),
         cmocka_unit_test(the_result_is_told_once_after_the_last_line),
         cmocka_unit_test(a_line_reads_as_promised),
         cmocka_unit_test(what_is_unknown_says_so),

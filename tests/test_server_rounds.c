@@ -454,6 +454,85 @@ static void a_full_disk_costs_what_was_on_its_way_and_nothing_acknowledged(void 
     world_free(&w);
 }
 
+/* Peer 1 is acknowledged, and a round needs both. */
+static void acknowledge_one_of_two(struct world *w)
+{
+    start(w, 2, "2");
+    assert_true(world_contribute(w, 1));
+}
+
+static void a_disk_full_for_long_costs_no_round_in_which_somebody_was_acknowledged(void **state)
+{
+    (void)state;
+    struct world w;
+    acknowledge_one_of_two(&w);
+    w.disk.drop_appends = true;
+    assert_false(world_contribute(&w, 2));
+    world_advance(&w, 20 * second);
+    assert_int_equal(stats(&w)->rounds_abandoned, 0);
+    assert_false(world_contribute(&w, 2));
+    w.disk.drop_appends = false;
+    world_advance(&w, 2 * second);
+    assert_true(world_attempt(&w, 2, 2));
+    assert_int_equal(stats(&w)->version, 1);
+    assert_int_equal(stats(&w)->updates_used, 2);
+
+    assert_true(world_contribute(&w, 1)); /* but the deadline ends it */
+    w.disk.drop_appends = true;
+    assert_false(world_contribute(&w, 2));
+    world_advance(&w, 31 * second);
+    w.disk.drop_appends = false;
+    world_advance(&w, 5 * second);
+    assert_int_equal(stats(&w)->rounds_abandoned, 1);
+    world_free(&w);
+}
+
+static void a_ledger_full_for_long_costs_no_round_in_which_somebody_was_acknowledged(void **state)
+{
+    (void)state;
+    struct world w;
+    acknowledge_one_of_two(&w);
+    w.disk.fail = 1000000;
+    assert_false(world_contribute(&w, 2));
+    world_advance(&w, 20 * second);
+    w.disk.fail = 0;
+    world_advance(&w, 2 * second);
+    assert_int_equal(stats(&w)->rounds_abandoned, 0);
+    assert_int_equal(stats(&w)->version, 1);
+    assert_int_equal(stats(&w)->updates_used, 2);
+    world_free(&w);
+}
+
+static void nobody_relies_on_the_end_of_a_round_given_up_until_it_is_durable(void **state)
+{
+    (void)state;
+    struct world w;
+    struct elv_ticket t;
+    static float v[1020];
+    struct upload u;
+    start(&w, 2, "2");
+    world_ticket(&w, 1, &t);
+    world_update(&w, 1, &t, v);
+    world_encode(&w, &u, 1, &t, v, 5);
+    w.disk.fail = 1000000;
+    w.disk.drop_appends = true;
+    for (uint32_t i = 0; i < u.n_chunks; i++)
+        world_put(&w, &u, i);
+    world_commit(&w, &u);
+    world_advance(&w, 5 * second); /* nobody was acknowledged: the round is given up */
+    assert_true(w.s->round.state > ELV_ROUND_OPEN);
+    assert_true(world_refused(world_put(&w, &u, 0), ELV_CODE_UNAVAILABLE, ELV_REASON_STORAGE));
+    assert_true(world_refused(world_commit(&w, &u), ELV_CODE_UNAVAILABLE, ELV_REASON_STORAGE));
+    world_crash(&w, false);
+    w.disk.fail = 0;
+    w.disk.drop_appends = false;
+    world_start(&w);
+    assert_true(world_contribute(&w, 1));
+    assert_true(world_contribute(&w, 2));
+    assert_int_equal(stats(&w)->version, 1);
+    world_free(&w);
+}
+
 static void a_log_with_holes_is_measured_again_and_clients_send_again(void **state)
 {
     (void)state;
@@ -665,6 +744,9 @@ int main(void)
         cmocka_unit_test(a_version_that_cannot_be_stored_is_stored_later),
         cmocka_unit_test(a_join_or_leave_that_cannot_be_stored_has_not_happened),
         cmocka_unit_test(a_full_disk_costs_what_was_on_its_way_and_nothing_acknowledged),
+        cmocka_unit_test(a_disk_full_for_long_costs_no_round_in_which_somebody_was_acknowledged),
+        cmocka_unit_test(a_ledger_full_for_long_costs_no_round_in_which_somebody_was_acknowledged),
+        cmocka_unit_test(nobody_relies_on_the_end_of_a_round_given_up_until_it_is_durable),
         cmocka_unit_test(a_log_with_holes_is_measured_again_and_clients_send_again),
         cmocka_unit_test(after_a_hole_in_the_log_everybodys_staged_chunks_are_missing),
         cmocka_unit_test(no_round_opens_on_a_version_that_could_not_be_stored),

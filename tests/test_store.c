@@ -131,12 +131,14 @@ static void a_replaced_file_leaves_no_old_content_behind(void **state)
     step(1, (const struct elv_action[]){file(1, 2, "another", 3)});
     assert_int_equal(wait_for(3), ELV_OK);
     assert_string_equal(file_of(1, 1), "head:second");
+    wait_for_tidiness(4);
     assert_int_equal(files_in("files"), 2);
-    struct elv_action gone = file(1, 1, "", 4);
+    struct elv_action gone = file(1, 1, "", 5);
     gone.store.kind = ELV_STORE_UNLINK;
     step(1, &gone);
-    assert_int_equal(wait_for(4), ELV_OK);
+    assert_int_equal(wait_for(5), ELV_OK);
     assert_string_equal(file_of(1, 1), "(none)");
+    wait_for_tidiness(6);
     assert_int_equal(files_in("files"), 1);
     uint8_t out[8];
     size_t got;
@@ -162,6 +164,7 @@ static void a_dropped_log_is_gone_and_its_number_free(void **state)
     step(1, (const struct elv_action[]){drop(77, 6)}); /* never was */
     assert_int_equal(wait_for(6), ELV_OK);
     assert_string_equal(log_of(1), "(none)");
+    wait_for_tidiness(7);
     assert_int_equal(files_in("logs"), 0);
     reopen();
     assert_string_equal(log_of(1), "(none)");

@@ -193,6 +193,31 @@ static void a_log_that_lost_bytes_blocks_commits_until_it_is_dropped(void **stat
     close_and_remove();
 }
 
+static void a_log_that_lost_bytes_is_mended_when_there_is_room_again(void **state)
+{
+    (void)state;
+    open_without_faults();
+    step(1, (const struct elv_action[]){append(1, "whole", 1)});
+    assert_int_equal(wait_for(1), ELV_OK);
+    faulty_arm(1, 100, FAULT_DISK_FULL);
+    step(1, (const struct elv_action[]){append(1, "lost", 0)});
+    step(2, (const struct elv_action[]){mend(1, 0), put(1, 1, "too early", 2)});
+    assert_int_equal(wait_for(2), ELV_ERR_IO);
+    faulty_arm(0, 0, FAULT_DISK_FULL);
+    step(1, (const struct elv_action[]){append(1, "in the wrong place", 0)});
+    step(2, (const struct elv_action[]){mend(1, 0), put(1, 1, "measured again", 3)});
+    assert_int_equal(wait_for(3), ELV_OK);
+    assert_string_equal(log_of(1), "whole");
+    step(1, (const struct elv_action[]){append(1, " again", 4)});
+    assert_int_equal(wait_for(4), ELV_OK);
+    assert_string_equal(log_of(1), "whole again");
+    fixture_close();
+    assert_int_equal(fixture_open(faulty_fs()), ELV_OK);
+    assert_string_equal(log_of(1), "whole again");
+    assert_string_equal(record_of(1, 1), "measured again");
+    close_and_remove();
+}
+
 static void after_a_failed_sync_nothing_is_stored_until_the_store_is_opened_again(void **state)
 {
     (void)state;
@@ -224,6 +249,7 @@ int main(void)
         cmocka_unit_test(nothing_reported_is_lost_whichever_operation_fails_for_good),
         cmocka_unit_test(all_that_follows_a_failure_is_refused_until_it_is_reported),
         cmocka_unit_test(a_log_that_lost_bytes_blocks_commits_until_it_is_dropped),
+        cmocka_unit_test(a_log_that_lost_bytes_is_mended_when_there_is_room_again),
         cmocka_unit_test(after_a_failed_sync_nothing_is_stored_until_the_store_is_opened_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

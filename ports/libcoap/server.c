@@ -254,8 +254,9 @@ static void route(struct elv_coap_server *s, struct elv_coap_seat *seat, const c
         serve(s, seat, request, &r, answer);
 }
 
-void elv_coap_on_request(coap_resource_t *resource, coap_session_t *session,
-                         const coap_pdu_t *request, const coap_string_t *query, coap_pdu_t *answer)
+void elv_coap_server_on_request(coap_resource_t *resource, coap_session_t *session,
+                                const coap_pdu_t *request, const coap_string_t *query,
+                                coap_pdu_t *answer)
 {
     struct elv_coap_server *s = coap_context_get_app_data(coap_session_get_context(session));
     (void)resource;
@@ -269,8 +270,8 @@ void elv_coap_on_request(coap_resource_t *resource, coap_session_t *session,
 }
 
 /* A client that resets a notification, or does not acknowledge it, observes no longer. */
-void elv_coap_on_nack(coap_session_t *session, const coap_pdu_t *sent, const coap_nack_reason_t why,
-                      const coap_mid_t mid)
+void elv_coap_server_on_nack(coap_session_t *session, const coap_pdu_t *sent,
+                             const coap_nack_reason_t why, const coap_mid_t mid)
 {
     struct elv_coap_seat *seat = coap_session_get_app_data(session);
     (void)sent;

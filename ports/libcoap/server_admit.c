@@ -79,8 +79,8 @@ static void turn_away(struct elv_coap_server *s, coap_session_t *session)
         elv_coap_seat_doom(&s->seats, seat);
 }
 
-const coap_bin_const_t *elv_coap_on_identity(coap_bin_const_t *identity, coap_session_t *session,
-                                             void *arg)
+const coap_bin_const_t *elv_coap_server_on_identity(coap_bin_const_t *identity,
+                                                    coap_session_t *session, void *arg)
 {
     struct elv_coap_server *s = arg;
     struct elv_coap_key key;
@@ -209,7 +209,7 @@ struct elv_coap_seat *elv_coap_seat_of(struct elv_coap_server *s, coap_session_t
     return seat;
 }
 
-int elv_coap_on_event(coap_session_t *session, const coap_event_t event)
+int elv_coap_server_on_event(coap_session_t *session, const coap_event_t event)
 {
     struct elv_coap_server *s = coap_context_get_app_data(coap_session_get_context(session));
     struct elv_coap_seat *seat = coap_session_get_app_data(session);

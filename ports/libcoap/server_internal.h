@@ -62,9 +62,9 @@ void elv_coap_pending_keep(struct elv_coap_server *s, struct elv_coap_pending *p
 void elv_coap_pending_unlink(struct elv_coap_server *s, struct elv_coap_pending *p);
 
 /* server_admit.c */
-const coap_bin_const_t *elv_coap_on_identity(coap_bin_const_t *identity, coap_session_t *session,
-                                             void *arg);
-int elv_coap_on_event(coap_session_t *session, const coap_event_t event);
+const coap_bin_const_t *elv_coap_server_on_identity(coap_bin_const_t *identity,
+                                                    coap_session_t *session, void *arg);
+int elv_coap_server_on_event(coap_session_t *session, const coap_event_t event);
 /* Who asks. NULL: nobody who may. */
 struct elv_coap_seat *elv_coap_seat_of(struct elv_coap_server *s, coap_session_t *session,
                                        const coap_pdu_t *request);
@@ -72,9 +72,10 @@ struct elv_coap_seat *elv_coap_seat_of(struct elv_coap_server *s, coap_session_t
 void elv_coap_vacate(struct elv_coap_server *s, struct elv_coap_seat *seat);
 
 /* server.c */
-void elv_coap_on_request(coap_resource_t *resource, coap_session_t *session,
-                         const coap_pdu_t *request, const coap_string_t *query, coap_pdu_t *answer);
-void elv_coap_on_nack(coap_session_t *session, const coap_pdu_t *sent, const coap_nack_reason_t why,
-                      const coap_mid_t mid);
+void elv_coap_server_on_request(coap_resource_t *resource, coap_session_t *session,
+                                const coap_pdu_t *request, const coap_string_t *query,
+                                coap_pdu_t *answer);
+void elv_coap_server_on_nack(coap_session_t *session, const coap_pdu_t *sent,
+                             const coap_nack_reason_t why, const coap_mid_t mid);
 
 #endif

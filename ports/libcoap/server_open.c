@@ -60,7 +60,7 @@ static enum elv_err set_credentials(struct elv_coap_server *s, struct elv_coap_p
 {
     coap_dtls_spsk_t psk = {
         .version = COAP_DTLS_SPSK_SETUP_VERSION,
-        .validate_id_call_back = elv_coap_on_identity,
+        .validate_id_call_back = elv_coap_server_on_identity,
         .id_call_back_arg = s,
     };
     /* Never used: the callback decides. Libcoap wants the fields to be filled. */
@@ -86,12 +86,12 @@ static enum elv_err set_credentials(struct elv_coap_server *s, struct elv_coap_p
 static enum elv_err add_resource(struct elv_coap_server *s)
 {
     /* One handler sees every path, so an unknown one is answered by our rules, not libcoap's. */
-    coap_resource_t *all =
-        coap_resource_unknown_init2(elv_coap_on_request, COAP_RESOURCE_HANDLE_WELLKNOWN_CORE);
+    coap_resource_t *all = coap_resource_unknown_init2(elv_coap_server_on_request,
+                                                       COAP_RESOURCE_HANDLE_WELLKNOWN_CORE);
     if (all == NULL)
         return ELV_ERR_MEMORY;
     for (int method = COAP_REQUEST_GET; method <= COAP_REQUEST_IPATCH; method++)
-        coap_register_request_handler(all, (coap_request_t)method, elv_coap_on_request);
+        coap_register_request_handler(all, (coap_request_t)method, elv_coap_server_on_request);
     coap_add_resource(s->context, all);
     return ELV_OK;
 }
@@ -103,7 +103,9 @@ static enum elv_err listen_on(struct elv_coap_server *s, const char *text,
     coap_address_t address;
     if (elv_coap_place_parse(text, &place) != ELV_OK) {
         snprintf(problem->text, sizeof problem->text,
-                 "cannot read the address '%s'; write host, host:port or [IPv6]:port", text);
+                 "cannot read the address '%s'; write host, host:port or [IPv6]:port, a port up "
+                 "to 65535",
+                 text);
         return ELV_ERR_ARG;
     }
     if (!place.secure && !s->cfg.insecure) {
@@ -147,8 +149,8 @@ static enum elv_err open_context(struct elv_coap_server *s, struct elv_coap_prob
     coap_context_set_max_handshake_sessions(s->context, s->cfg.half_open_max);
     /* A backstop only: our own limits close sessions earlier, and by better reasons. */
     coap_context_set_max_idle_sessions(s->context, s->seats.cap);
-    coap_register_event_handler(s->context, elv_coap_on_event);
-    coap_register_nack_handler(s->context, elv_coap_on_nack);
+    coap_register_event_handler(s->context, elv_coap_server_on_event);
+    coap_register_nack_handler(s->context, elv_coap_server_on_nack);
     if (!elv_coap_set_dtls_timer(s->context, s->cfg.dtls_timer_ms)) {
         snprintf(problem->text, sizeof problem->text, "this libcoap has a fixed DTLS timer");
         return ELV_ERR_UNSUPPORTED;

@@ -134,6 +134,13 @@ static void try_append(struct elv_sim_disk *d, const struct elv_store_op *s, uin
         sim_logs_append(&d->logs, log, s->bytes, seq);
 }
 
+static void mend(struct elv_sim_disk *d, uint64_t number)
+{
+    struct sim_log *log = sim_logs_find(&d->logs, number);
+    if (log != NULL)
+        log->broken = false;
+}
+
 static void fill(struct elv_sim_disk *d, struct transaction *t, const struct elv_action *a,
                  uint32_t n)
 {
@@ -146,6 +153,8 @@ static void fill(struct elv_sim_disk *d, struct transaction *t, const struct elv
             t->ids[t->n_ids++] = a[i].id;
         if (a[i].id != 0 || a[i].store.kind != ELV_STORE_APPEND)
             t->quiet = false;
+        if (a[i].store.kind == ELV_STORE_MEND)
+            mend(d, a[i].store.number);
         if (a[i].store.kind == ELV_STORE_APPEND)
             try_append(d, &a[i].store, t->seq);
         else
@@ -187,6 +196,7 @@ static void apply(struct elv_sim_disk *d, struct op *op)
 {
     switch (op->kind) {
     case ELV_STORE_APPEND: /* done when it was submitted */
+    case ELV_STORE_MEND:
         break;
     case ELV_STORE_DROP:
         sim_logs_drop(&d->logs, op->number);

@@ -56,6 +56,7 @@ static const char *store_text(enum elv_store_kind kind)
     static const char *const names[] = {
         [ELV_STORE_APPEND] = "append", [ELV_STORE_DROP] = "drop", [ELV_STORE_PUT] = "put",
         [ELV_STORE_ERASE] = "erase",   [ELV_STORE_FILE] = "file", [ELV_STORE_UNLINK] = "unlink",
+        [ELV_STORE_MEND] = "mend",
     };
     return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/assert.h"
@@ -73,6 +74,7 @@ static enum elv_err write_row(struct elv_batch *b, const struct elv_queued *op)
     const struct elv_store_op *s = &op->store;
     switch (s->kind) {
     case ELV_STORE_APPEND:
+    case ELV_STORE_MEND:
         return ELV_OK; /* in its log already */
     case ELV_STORE_PUT:
         return elv_db_put(b->db, s->table, s->number, s->bytes);
@@ -123,23 +125,25 @@ static void take_back_files(struct elv_batch *b, struct elv_queued *first,
     }
 }
 
-/* The ledger must forget a dropped log before its number is used again, or the next start would
- * delete the new one. */
-static void drop_logs(struct elv_batch *b, const struct elv_queued *first,
-                      const struct elv_queued *end)
+static void leave(struct elv_leftovers *l, uint64_t number)
 {
-    bool begun = false;
-    for (const struct elv_queued *op = first; op != end; op = op->next) {
-        if (op->store.kind != ELV_STORE_DROP ||
-            elv_logs_delete(b->logs, op->store.number) != ELV_OK)
-            continue;
-        begun = begun || elv_db_run(b->db, ELV_DB_BEGIN, 0, 0, 0, 0) == ELV_OK;
-        if (begun)
-            (void)elv_db_run(b->db, ELV_DB_LOG_FORGET, op->store.number, 0, 0, 0);
+    if (l->n == l->cap) {
+        l->cap = l->cap > 0 ? 2 * l->cap : 16;
+        l->at = realloc(l->at, l->cap * sizeof *l->at);
+        ELV_ASSERT(l->at != NULL);
     }
-    if (begun && elv_db_run(b->db, ELV_DB_COMMIT, 0, 0, 0, 0) != ELV_OK &&
-        sqlite3_get_autocommit(b->db->writer) == 0)
-        (void)elv_db_run(b->db, ELV_DB_ROLLBACK, 0, 0, 0, 0);
+    l->at[l->n++] = number;
+}
+
+static void hide_drops(struct elv_batch *b, const struct elv_queued *first,
+                       const struct elv_queued *end)
+{
+    for (const struct elv_queued *op = first; op != end; op = op->next) {
+        if (op->store.kind != ELV_STORE_DROP)
+            continue;
+        elv_logs_hide(b->logs, op->store.number);
+        leave(&b->old_logs, op->store.number);
+    }
 }
 
 static void point_files(struct elv_batch *b, const struct elv_queued *first,
@@ -151,7 +155,7 @@ static void point_files(struct elv_batch *b, const struct elv_queued *first,
         const uint64_t old = elv_files_point(b->files, op->store.table, op->store.number, op->name);
         ELV_ASSERT(old != UINT64_MAX);
         if (old != 0)
-            elv_files_delete(b->files, old);
+            leave(&b->old_files, old);
     }
 }
 
@@ -162,9 +166,43 @@ enum elv_err elv_batch_commit(struct elv_batch *b, struct elv_queued *first, str
         err = transact(b, first, end);
     if (err == ELV_OK) {
         point_files(b, first, end);
-        drop_logs(b, first, end);
+        hide_drops(b, first, end);
     } else if (!b->dead) {
         take_back_files(b, first, end); /* else the next start knows which are wanted */
     }
     return err;
+}
+
+/* The ledger must forget a dropped log before its number is used again, or the next start would
+ * delete the new one. */
+static void delete_logs(struct elv_batch *b)
+{
+    bool begun = false;
+    for (size_t i = 0; i < b->old_logs.n; i++) {
+        if (elv_logs_delete(b->logs, b->old_logs.at[i]) != ELV_OK)
+            continue;
+        begun = begun || elv_db_run(b->db, ELV_DB_BEGIN, 0, 0, 0, 0) == ELV_OK;
+        if (begun)
+            (void)elv_db_run(b->db, ELV_DB_LOG_FORGET, b->old_logs.at[i], 0, 0, 0);
+    }
+    if (begun && elv_db_run(b->db, ELV_DB_COMMIT, 0, 0, 0, 0) != ELV_OK &&
+        sqlite3_get_autocommit(b->db->writer) == 0)
+        (void)elv_db_run(b->db, ELV_DB_ROLLBACK, 0, 0, 0, 0);
+    for (size_t i = 0; i < b->old_logs.n; i++)
+        elv_logs_mark_drop(b->logs, b->old_logs.at[i], false);
+    b->old_logs.n = 0;
+}
+
+void elv_batch_tidy(struct elv_batch *b)
+{
+    for (size_t i = 0; i < b->old_files.n; i++)
+        elv_files_delete(b->files, b->old_files.at[i]);
+    b->old_files.n = 0;
+    delete_logs(b);
+}
+
+void elv_batch_free(struct elv_batch *b)
+{
+    free(b->old_files.at);
+    free(b->old_logs.at);
 }

@@ -182,6 +182,20 @@ static void break_log(struct elv_logs *l, struct elv_logfile *f)
         (void)l->fs->truncate(l->fs->self, f->fd, (int64_t)(ELV_LOG_HEAD_LEN + f->len));
 }
 
+void elv_logs_mend(struct elv_logs *l, uint64_t number)
+{
+    pthread_mutex_lock(&l->mutex);
+    struct elv_logfile *f = find(l, number);
+    pthread_mutex_unlock(&l->mutex);
+    if (f == NULL || !f->broken || f->fd < 0 || write_head(l, f->fd, f->len) != ELV_OK ||
+        l->fs->truncate(l->fs->self, f->fd, (int64_t)(ELV_LOG_HEAD_LEN + f->len)) != 0)
+        return;
+    pthread_mutex_lock(&l->mutex);
+    f->broken = false;
+    f->dirty = true;
+    pthread_mutex_unlock(&l->mutex);
+}
+
 void elv_logs_append(struct elv_logs *l, uint64_t number, struct elv_bytes bytes)
 {
     struct elv_logfile *f = find_or_make(l, number);
@@ -225,6 +239,15 @@ void elv_logs_mark_drop(struct elv_logs *l, uint64_t number, bool dropping)
     struct elv_logfile *f = find(l, number);
     if (f != NULL)
         f->dropping = dropping;
+    pthread_mutex_unlock(&l->mutex);
+}
+
+void elv_logs_hide(struct elv_logs *l, uint64_t number)
+{
+    pthread_mutex_lock(&l->mutex);
+    struct elv_logfile *f = find(l, number);
+    if (f != NULL)
+        f->dropped = true;
     pthread_mutex_unlock(&l->mutex);
 }
 
@@ -307,6 +330,8 @@ enum elv_err elv_logs_read(struct elv_logs *l, uint64_t number, uint64_t offset,
 {
     pthread_mutex_lock(&l->mutex);
     struct elv_logfile *f = find(l, number);
+    if (f != NULL && f->dropped)
+        f = NULL;
     const uint64_t there = f == NULL ? 0 : f->len;
     if (f != NULL)
         f->refs++;

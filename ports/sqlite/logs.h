@@ -32,6 +32,7 @@ struct elv_logfile {
     bool broken;
     bool dirty;    /* something is not synced */
     bool dropping; /* a DROP is queued */
+    bool dropped;  /* it is done: nobody finds the log any more, though its file is still there */
     bool deleted;  /* out of the list; closed by the last reader */
 };
 
@@ -56,6 +57,9 @@ enum elv_err elv_logs_remove(struct elv_logs *l, uint64_t number); /* the file o
 void elv_logs_append(struct elv_logs *l, uint64_t number, struct elv_bytes bytes);
 void elv_logs_touch(struct elv_logs *l, uint64_t number);
 
+/* Takes a broken log into use again, with what it has; it stays broken if that fails. */
+void elv_logs_mend(struct elv_logs *l, uint64_t number);
+
 bool elv_logs_dropping(struct elv_logs *l, uint64_t number);
 void elv_logs_mark_drop(struct elv_logs *l, uint64_t number, bool dropping);
 /* Broken logs without a queued DROP. */
@@ -64,6 +68,9 @@ uint32_t elv_logs_broken(struct elv_logs *l);
 /* Syncs what is dirty and calls `each` with the length of every log that was. */
 enum elv_err elv_logs_sync(struct elv_logs *l, void *ctx,
                            enum elv_err (*each)(void *ctx, uint64_t number, uint64_t len));
+/* The log reads as missing from now on. Its number is free once it is deleted. */
+void elv_logs_hide(struct elv_logs *l, uint64_t number);
+
 /* Deletes the file; readers under way finish undisturbed. ELV_ERR_IO: it is still there. */
 enum elv_err elv_logs_delete(struct elv_logs *l, uint64_t number);
 

@@ -174,6 +174,7 @@ static void release(struct elv_sqlite *s)
     }
     elv_logs_free(&s->logs);
     elv_files_free(&s->files);
+    elv_batch_free(&s->batch);
     if (s->has_db)
         elv_db_close(&s->db);
     if (s->event >= 0)

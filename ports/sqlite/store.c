@@ -51,6 +51,14 @@ static void wait_for_drop(struct elv_sqlite *s, uint64_t number)
     pthread_mutex_unlock(&s->mutex);
 }
 
+static void mend_all(struct elv_sqlite *s, const struct elv_action *actions, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (actions[i].store.kind == ELV_STORE_MEND)
+            elv_logs_mend(&s->logs, actions[i].store.number);
+    }
+}
+
 static void append_all(struct elv_sqlite *s, const struct elv_action *actions, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -116,6 +124,7 @@ static void enqueue(struct elv_sqlite *s, const struct elv_action *actions, uint
 static void submit(void *self, const struct elv_action *actions, uint32_t n)
 {
     struct elv_sqlite *s = self;
+    mend_all(s, actions, n);
     append_all(s, actions, n);
     mark_drops(s, actions, n);
     if (is_work(actions, n))
@@ -151,7 +160,7 @@ static uint64_t settle(struct elv_queued *first, const struct elv_queued *end, e
     return n;
 }
 
-/* Whether done or failed: the number of a log is free to be used again, or still in use. */
+/* What failed is not dropped: the log is still in use. */
 static void unmark_drops(struct elv_sqlite *s, const struct elv_queued *first)
 {
     for (const struct elv_queued *op = first; op != NULL; op = op->next) {
@@ -206,7 +215,7 @@ static void work_off(struct elv_sqlite *s)
         err = elv_batch_commit(&s->batch, taken.first, end);
     const uint64_t n_tried = settle(taken.first, end, err);
     const uint64_t n_refused = settle(end, NULL, ELV_ERR_IO);
-    unmark_drops(s, taken.first);
+    unmark_drops(s, err == ELV_OK ? end : taken.first);
 
     pthread_mutex_lock(&s->mutex);
     if (err != ELV_OK)
@@ -215,6 +224,11 @@ static void work_off(struct elv_sqlite *s)
     elv_queue_append(&s->done, &taken);
     pthread_cond_broadcast(&s->room);
     notify(s);
+    pthread_mutex_unlock(&s->mutex);
+
+    elv_batch_tidy(&s->batch);
+    pthread_mutex_lock(&s->mutex);
+    pthread_cond_broadcast(&s->room);
 }
 
 void *elv_sqlite_thread(void *self)

@@ -20,8 +20,9 @@
  *   between it and the last id reported as stored). What is submitted from then on is taken again.
  *   Appended bytes are not lost by such a failure, so offsets stay right.
  * - A log is different when writing to it fails (a full disk): the append is cut off, later appends
- *   to that log are dropped, and every transaction fails until one that drops the log is submitted.
- *   So a commit that leans on lost bytes cannot succeed, and giving the round up recovers.
+ *   to that log are dropped, and every transaction fails until one that drops the log is submitted,
+ *   or one that mends it when there is room again. So a commit that leans on lost bytes cannot
+ *   succeed.
  * - When a sync fails or SQLite reports more than a full disk, nobody knows what is on the disk:
  *   all further transactions fail until the store is opened again. A transaction reported as failed
  *   may then turn out to have been kept.
