@@ -11,7 +11,8 @@ n_params=771
 
 # Memory that a sanitizer keeps back is no growth of the server's.
 growth_kib=8192
-if [ -n "${2:-}" ]; then
+sanitized=${2:-}
+if [ -n "$sanitized" ]; then
     growth_kib=65536
     export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=8"
 fi
@@ -31,8 +32,10 @@ start_client 2
 await 30 "a round of the honest" closed_since 1
 before=$(rss)
 
+# attack GROUP [KIB]: and the server may have grown by so much in it.
 attack() {
     rounds=$(closed)
+    at_first=$(rss)
     code=0
     timeout -s KILL 120 "$hostile" "$port" tiny "$dir/dev-3.cred" $n_params "$1" \
         >>"$dir/hostile.out" 2>>"$dir/hostile.log" </dev/null || code=$?
@@ -41,13 +44,16 @@ attack() {
     await 20 "$1: a round of the honest afterwards" closed_since "$rounds"
     after=$(rss)
     [ "$after" -lt $((before + growth_kib)) ] || fail "$1: memory grew from $before to $after KiB"
+    [ -n "$sanitized" ] || [ "$after" -lt $((at_first + ${2:-4096})) ] ||
+        fail "$1: memory grew from $at_first to $after KiB"
     say "$1: server at $after KiB, $(closed) rounds closed"
 }
 
 for group in ${ELV_ATTACKS:-paths methods blocks joins twins malformed assignments chunks values q8 \
-    deflate commits leave observers flood handshakes garbage}; do
+    deflate commits leave observers flood codes handshakes fragments garbage}; do
     attack "$group"
 done
+attack deaf 1024
 
 # What was refused was counted by its reason, and the honest were refused nothing.
 stop_server

@@ -424,6 +424,21 @@ static void flood(struct hostile *h)
     check(h, "a ticket after the flood", a.came && a.code == ELV_CODE_CONTENT);
 }
 
+/* Requests whose answers want to be acknowledged, by one who never does. */
+static void deaf(struct hostile *h)
+{
+    uint8_t body[ELV_MSG_MAX];
+    size_t len = 0;
+    const struct elv_join j = proper_join(h, 10, ELV_CODEC_F32);
+    check(h, "a join", elv_join_encode(&j, body, sizeof body, &len) == ELV_OK);
+    const struct ask ask = {.code = ELV_POST, .path = path_of(h, "/join"), .body = {body, len}};
+    for (uint32_t i = 0; i < 6000; i++)
+        net_throw(&ask);
+    net_close(); /* and is never heard of again */
+    check(h, "a new association", net_open(h->port, h->identity, h->key, h->key_len));
+    check(h, "joining over it", join_as(h, 11, ELV_CODEC_F32));
+}
+
 static void observers(struct hostile *h)
 {
     static const int64_t observe[] = {6, 0, -1}, odd[] = {6, 77777, -1};
@@ -497,6 +512,74 @@ static void garbage(struct hostile *h)
     check(h, "a ticket over the same association", a.came && a.code == ELV_CODE_CONTENT);
 }
 
+/* Every type and code of a message, answers that nobody asked for among them. */
+static void codes(struct hostile *h)
+{
+    static const uint8_t body[] = {0xa0};
+    struct answer a;
+    for (unsigned type = 0; type < 4; type++) {
+        for (unsigned code = 0; code < 256; code++) {
+            net_odd((uint8_t)type, (uint8_t)code, body, code % 2);
+            if (code % 16 == 0)
+                net_idle(1);
+        }
+    }
+    ask_for(path_of(h, "/t"), ELV_GET, (struct elv_bytes){0}, &a);
+    check(h, "a ticket after all codes", a.came && a.code == ELV_CODE_CONTENT);
+}
+
+/* A handshake message in fragments that lie about themselves, after a good cookie. */
+static void send_fragments(int fd, uint32_t *state)
+{
+    uint8_t record[256] = {22, 0xfe, 0xfd};
+    for (int i = 0; i < 40; i++) {
+        const size_t len = 12 + draw(state) % 200;
+        record[10] = (uint8_t)(2 + i); /* sequence number */
+        record[11] = 0;
+        record[12] = (uint8_t)len;
+        for (size_t k = 13; k < 13 + len; k++)
+            record[k] = (uint8_t)draw(state);
+        record[13] = (uint8_t)(draw(state) % 24);      /* any message there is */
+        record[14] = i % 3 == 0 ? 0xff : 0;            /* of 16 MiB */
+        record[17] = 0, record[18] = (uint8_t)(i / 8); /* in order, or nearly */
+        record[19] = i % 5 == 0 ? 0xff : 0;            /* far behind */
+        record[22] = 0, record[23] = 0, record[24] = (uint8_t)(len - 12);
+        (void)!send(fd, record, 13 + len, 0);
+    }
+}
+
+static void fragments(struct hostile *h)
+{
+    uint32_t state = 99;
+    uint8_t hello[256];
+    struct answer a;
+    for (int i = 0; i < 50; i++) {
+        const int fd = net_abandon(h->port);
+        check(h, "a handshake to spoil", fd >= 0);
+        if (fd < 0)
+            return;
+        send_fragments(fd, &state);
+        close(fd);
+    }
+    const size_t len = net_hello(hello);
+    for (int i = 0; i < 20; i++) /* somebody who writes our address on it, and sees no answer */
+        net_inject(hello, len);
+    net_idle(50);
+    ask_for(path_of(h, "/t"), ELV_GET, (struct elv_bytes){0}, &a);
+    check(h, "a ticket over the same association", a.came && a.code == ELV_CODE_CONTENT);
+    net_close();
+    uint8_t wrong[32] = {0};
+    for (int i = 0; i < 3; i++) {
+        check(h, "a wrong key", !net_open(h->port, h->identity, wrong, h->key_len));
+        net_close();
+        check(h, "an unknown identity", !net_open(h->port, "nobody", h->key, h->key_len));
+        net_close();
+        check(h, "an identity that is none", !net_open(h->port, "../../#\n", h->key, h->key_len));
+        net_close();
+    }
+    check(h, "the right key", net_open(h->port, h->identity, h->key, h->key_len));
+}
+
 /* Assignments that are not this client's to work on. */
 static void assignments(struct hostile *h)
 {
@@ -549,6 +632,9 @@ static const struct {
     {"leave", leave_and_go_on},
     {"observers", observers},
     {"flood", flood},
+    {"deaf", deaf},
+    {"codes", codes},
+    {"fragments", fragments},
     {"handshakes", handshakes},
     {"garbage", garbage},
 };

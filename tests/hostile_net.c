@@ -82,7 +82,7 @@ bool net_open(uint16_t port, const char *identity, const uint8_t *key, size_t ke
     net.session = coap_new_client_session_psk2(net.context, NULL, &at, COAP_PROTO_DTLS, &psk);
     if (net.session == NULL)
         return false;
-    coap_session_set_nstart(net.session, 1000);
+    coap_session_set_nstart(net.session, 60000);
     for (const uint64_t end = now_ms() + 8000; now_ms() < end;) {
         (void)coap_io_process(net.context, 20);
         const coap_session_state_t state = coap_session_get_state(net.session);
@@ -178,6 +178,18 @@ void net_throw(const struct ask *ask)
     (void)send_it(ask);
 }
 
+void net_odd(uint8_t type, uint8_t code, const uint8_t *body, size_t len)
+{
+    net.waits = false;
+    coap_pdu_t *pdu = coap_pdu_init((coap_pdu_type_t)type, (coap_pdu_code_t)code,
+                                    coap_new_message_id(net.session), 2000);
+    if (pdu == NULL)
+        return;
+    if (len > 0)
+        (void)coap_add_data(pdu, len, body);
+    (void)coap_send(net.session, pdu);
+}
+
 void net_idle(uint32_t ms)
 {
     for (const uint64_t end = now_ms() + ms; now_ms() < end;)
@@ -212,6 +224,8 @@ static size_t make_hello(uint8_t *out, uint8_t sequence, const uint8_t *cookie, 
     memcpy(p + sizeof head, body, n);
     return sizeof head + n;
 }
+
+size_t net_hello(uint8_t out[256]) { return make_hello(out, 0, NULL, 0); }
 
 int net_abandon(uint16_t port)
 {

@@ -41,6 +41,8 @@ void net_ask(const struct ask *ask, struct answer *answer);
 void net_throw(const struct ask *ask);
 /* Reads what has come, for so long. */
 void net_idle(uint32_t ms);
+/* A message of any type and code, without options, sent and forgotten. */
+void net_odd(uint8_t type, uint8_t code, const uint8_t *body, size_t len);
 /* Bytes that are no DTLS record, from the very socket of the association. */
 void net_inject(const uint8_t *at, size_t len);
 
@@ -48,5 +50,7 @@ void net_inject(const uint8_t *at, size_t len);
  * caller closes, or -1. Each has an address of its own. */
 int net_abandon(uint16_t port);
 struct sockaddr_in net_address(uint16_t port);
+/* A ClientHello without a cookie, as it begins a handshake; returns its length. */
+size_t net_hello(uint8_t out[256]);
 
 #endif

@@ -25,8 +25,10 @@ struct elv_coap_seat {
     uint8_t token_len; /* of the observation */
     uint8_t token[ELV_COAP_TOKEN_MAX];
     char identity[ELV_COAP_IDENTITY_MAX];
-    coap_mid_t notified;    /* message id of the last notification */
-    coap_tick_t confirmed;  /* when a confirmable one was sent last */
+    coap_mid_t notified;   /* message id of the last notification */
+    coap_tick_t confirmed; /* when a confirmable one was sent last */
+    coap_tick_t counted;   /* since then, so many confirmable answers: */
+    uint32_t n_confirmable;
     uint32_t observe;       /* sequence number of the last */
     uint32_t pending;       /* the rest are links: index + 1, 0 is none */
     uint32_t older, newer;  /* in its list by use; `older` also chains free seats */

@@ -3,7 +3,11 @@
 
 #include "ports/libcoap/server_internal.h"
 
-enum { BUSY_S = 2 }; /* a full table says to come back after so long */
+enum {
+    BUSY_S = 2,       /* a full table says to come back after so long */
+    ANSWERS_S = 10,   /* in so many seconds, */
+    ANSWERS_MAX = 32, /* at most so many confirmable answers to one client */
+};
 
 static void count_answer(struct elv_coap_server *s, const struct elv_response *r)
 {
@@ -45,6 +49,21 @@ static coap_pdu_type_t notification_type(struct elv_coap_seat *seat)
     return COAP_MESSAGE_CON;
 }
 
+/* Libcoap keeps a confirmable answer until it is acknowledged, or for a minute; for a client that
+ * never acknowledges it would keep ever more. Beyond a few in a while they go out once. */
+static coap_pdu_type_t answer_type(struct elv_coap_seat *seat, coap_pdu_type_t asked)
+{
+    coap_tick_t now;
+    if (asked != COAP_MESSAGE_CON)
+        return asked;
+    coap_ticks(&now);
+    if (now - seat->counted >= (coap_tick_t)ANSWERS_S * COAP_TICKS_PER_SECOND) {
+        seat->counted = now;
+        seat->n_confirmable = 0;
+    }
+    return seat->n_confirmable++ < ANSWERS_MAX ? COAP_MESSAGE_CON : COAP_MESSAGE_NON;
+}
+
 static void answer_later(struct elv_coap_server *s, struct elv_coap_pending *p,
                          const struct elv_response *response)
 {
@@ -58,7 +77,8 @@ static void answer_later(struct elv_coap_server *s, struct elv_coap_pending *p,
     };
     if (a.observed)
         a.observe = ++seat->observe;
-    const coap_pdu_type_t type = p->notification ? notification_type(seat) : p->type;
+    const coap_pdu_type_t type =
+        p->notification ? notification_type(seat) : answer_type(seat, p->type);
     coap_pdu_t *pdu =
         coap_pdu_init(type, (coap_pdu_code_t)response->code, coap_new_message_id(session),
                       coap_session_max_pdu_size(session));
