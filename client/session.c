@@ -8,11 +8,11 @@
 
 enum {
     MS = 1000,
-    POLL_MIN_US = 10 * MS,           /* whatever the server says */
+    POLL_MIN_US = 10 * MS,          /* whatever the server says */
     OBSERVE_REFRESH_US = 3000 * MS, /* an observation may be lost without a sign */
-    STOP_GRACE_US = 5000 * MS,       /* how long stopping may wait for the server */
-    TELL_MAX = 5,                    /* tries to say that the model does not fit */
-    AUTH_MAX = 3,                    /* links refused in a row before the identity is given up */
+    STOP_GRACE_US = 5000 * MS,      /* how long stopping may wait for the server */
+    TELL_MAX = 5,                   /* tries to say that the model does not fit */
+    AUTH_MAX = 3,                   /* links refused in a row before the identity is given up */
 };
 
 static elv_time_us us(uint32_t ms) { return (elv_time_us)ms * MS; }
