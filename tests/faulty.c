@@ -32,7 +32,9 @@ static bool fails(void)
     if (i < atomic_load(&fail_from) || i >= atomic_load(&fail_to))
         return false;
     atomic_store(&happened, true);
-    errno = atomic_load(&mode) == FAULT_DISK_FULL ? ENOSPC : EIO;
+    static const int causes[] = {
+        [FAULT_DISK_FULL] = ENOSPC, [FAULT_BROKEN_DISK] = EIO, [FAULT_NO_DESCRIPTOR] = EMFILE};
+    errno = causes[atomic_load(&mode)];
     return true;
 }
 

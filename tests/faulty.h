@@ -9,7 +9,7 @@
 
 #include "ports/sqlite/fs.h"
 
-enum fault { FAULT_DISK_FULL, FAULT_BROKEN_DISK };
+enum fault { FAULT_DISK_FULL, FAULT_BROKEN_DISK, FAULT_NO_DESCRIPTOR };
 
 /* From now on operation `k` (from 1) and the `length` - 1 after it fail; k 0: nothing does. */
 void faulty_arm(uint32_t k, uint32_t length, enum fault fault);

@@ -240,6 +240,22 @@ static void after_a_failed_sync_nothing_is_stored_until_the_store_is_opened_agai
     close_and_remove();
 }
 
+static void without_a_descriptor_for_a_file_the_next_try_may_succeed(void **state)
+{
+    (void)state;
+    open_without_faults();
+    faulty_arm(1, 1, FAULT_NO_DESCRIPTOR);
+    step(1, (const struct elv_action[]){file(1, 1, "not yet", 1)});
+    assert_int_equal(wait_for(1), ELV_ERR_IO);
+    char why[ELV_SQLITE_WHY_MAX];
+    elv_sqlite_why(fx.store, why);
+    assert_string_equal(why, "writing a file: Too many open files");
+    step(1, (const struct elv_action[]){file(1, 1, "now", 2)});
+    assert_int_equal(wait_for(2), ELV_OK);
+    assert_string_equal(file_of(1, 1), "head:now");
+    close_and_remove();
+}
+
 int main(void)
 {
     faulty_sqlite_install();
@@ -247,6 +263,7 @@ int main(void)
         cmocka_unit_test(nothing_reported_is_lost_whichever_operation_finds_the_disk_full),
         cmocka_unit_test(nothing_reported_is_lost_while_the_disk_stays_full_for_a_while),
         cmocka_unit_test(nothing_reported_is_lost_whichever_operation_fails_for_good),
+        cmocka_unit_test(without_a_descriptor_for_a_file_the_next_try_may_succeed),
         cmocka_unit_test(all_that_follows_a_failure_is_refused_until_it_is_reported),
         cmocka_unit_test(a_log_that_lost_bytes_blocks_commits_until_it_is_dropped),
         cmocka_unit_test(a_log_that_lost_bytes_is_mended_when_there_is_room_again),
