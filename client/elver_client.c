@@ -43,7 +43,8 @@ static const char usage_text[] =
     "  -j, --job NAME          which job\n"
     "  -c, --credential FILE   who this device is, as elver-key wrote it\n"
     "  -d, --data SPEC         its examples: \"idx DIR\", \"npy X.npy Y.npy\" or \"csv FILE\"\n"
-    "      --server-name NAME  what the server's certificate must say (with certificates)\n"
+    "      --server-name NAME  what the server's certificate must say, if not HOST; needed\n"
+    "                          where HOST is an address\n"
     "      --index I --of N    for experiments: of a data set that N clients split as the job\n"
     "                          says, take part I, from 0\n"
     "      --duty PERCENT      train that share of the time, 1 to 100\n"
@@ -532,7 +533,11 @@ static int take_part(struct program *p)
     if (status > 128)
         _exit(status); /* a second signal: now */
     if (p->refused)
-        return complain(p->server, "it refuses this identity or its key"), EXIT_REFUSED;
+        return complain(p->server, p->link == ELV_COAP_LINK_DISTRUSTED
+                                       ? "its certificate is not its authority's, or names another "
+                                         "server; see --server-name"
+                                       : "it refuses this identity or its key"),
+               EXIT_REFUSED;
     if (status == ELV_CLIENT_REFUSED)
         tell_refusal(p);
     return status;

@@ -144,7 +144,11 @@ status=0
 wait $server || status=$?
 wait $tail_pid 2>/dev/null || true
 tail_pid=
-[ $status -eq 0 ] || { tail -n 20 "$run/server.log" >&2; exit 1; }
+if [ $status -ne 0 ]; then
+    tail -n 20 "$run/server.log" >&2
+    ! grep -q 'cannot listen' "$run/server.log" || say "another port: --port N" >&2
+    exit 1
+fi
 
 contributed=$(tail -n +"$back" "$run/server.log" |
     grep -c "event=update_accepted .*client=$victim\b" || true)

@@ -677,6 +677,8 @@ static int build_server(struct program *p, const struct elv_kernels *kernels)
                                             .uploads_max = p->settings.uploads,
                                             .log_bytes_max = p->settings.log_bytes,
                                             .window = p->settings.window},
+                                 .software_min =
+                                     p->settings.client_min[0] != 0 ? p->settings.client_min : NULL,
                                  .kernels = kernels,
                                  .disk = elv_sqlite_disk(p->store),
                                  .scorer = p->scorer.run != NULL ? &p->scorer : NULL,

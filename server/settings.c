@@ -36,6 +36,8 @@ static const struct setting {
     {"limits", "log", "a size like 1GiB, at most 1TiB", BYTES, AT(log_bytes), (uint64_t)1 << 40},
     {"limits", "receive_buffer", "a size like 8MiB, at most 1GiB", BYTES, AT(receive_buffer),
      (uint64_t)1 << 30},
+    {"limits", "client_min", "the oldest software let in, like elver/0.1.0", TEXT, AT(client_min),
+     0},
     {"limits", "idle", "a duration like 24h, at most 720h", DURATION, AT(idle_us), 2592000000000u},
     {"log", "level", "error, warn, info or debug", TEXT, AT(level), 0},
 #undef AT
@@ -59,6 +61,18 @@ void elv_settings_init(struct elv_settings *s)
                                .level = "info"};
 }
 
+/* "NAME/1.2.3" */
+static bool is_version(struct elv_text value)
+{
+    const char *slash = memchr(value.at, '/', value.len);
+    if (slash == NULL || slash == value.at || slash == value.at + value.len - 1)
+        return false;
+    for (const char *at = slash + 1; at < value.at + value.len; at++)
+        if (*at != '.' && (*at < '0' || *at > '9'))
+            return false;
+    return true;
+}
+
 static enum elv_err read_text(struct elv_settings *s, const struct setting *row,
                               struct elv_text value)
 {
@@ -72,6 +86,8 @@ static enum elv_err read_text(struct elv_settings *s, const struct setting *row,
         if (!known)
             return ELV_ERR_FORMAT;
     }
+    if (at == s->client_min && !is_version(value))
+        return ELV_ERR_FORMAT;
     memset(at, 0, row->size);
     memcpy(at, value.at, value.len);
     return ELV_OK;

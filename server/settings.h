@@ -27,6 +27,7 @@ struct elv_settings {
     /* [limits]; 0: the default of the part that has the limit */
     uint32_t clients, uploads, sessions, half_open, window;
     uint64_t log_bytes, receive_buffer;
+    char client_min[32]; /* older software is refused; empty: none is */
     elv_time_us idle_us; /* a session unused for so long is closed */
 
     /* [log] */

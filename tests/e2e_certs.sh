@@ -26,10 +26,17 @@ launch stranger "$elver_client" --server "coaps://127.0.0.1:$port" --job tiny \
 stranger=$!
 refuses 2 'server-name\|server.s certificate must say' "$elver_client" --job tiny \
     --server "coaps://127.0.0.1:$port" --credential "$dir/dev-3.cred" --data "csv $dir/train.csv"
+# Without a name it is that of the host, which the certificate does not say.
+launch unnamed "$elver_client" --server "coaps://localhost:$port" --job tiny \
+    --credential "$dir/dev-2.cred" --data "csv $dir/train.csv"
+unnamed=$!
 await 30 "the wrong name to be noticed" seen "$dir/client-3.log" 'event=link state=distrusted'
+await 30 "the host's name to be missed" seen "$dir/unnamed.log" 'event=link state=distrusted'
 await 30 "the stranger to be refused" seen "$dir/stranger.log" 'event=link state=\(distrusted\|refused\)'
 [ "$(count_of "$dir/server.log" 'event=joined')" = 0 ] || fail "somebody was let in"
-kill -9 "$wrong_name" "$stranger"
+expect_exit 3 "$unnamed" "the client of a server with another name"
+seen "$dir/unnamed.log" "names another server" || fail "it does not say why"
+kill -9 "$wrong_name" "$stranger" 2>/dev/null || true
 
 start_clients --server-name elver.test
 await_result 60

@@ -227,7 +227,7 @@ static size_t make_hello(uint8_t *out, uint8_t sequence, const uint8_t *cookie, 
 
 size_t net_hello(uint8_t out[256]) { return make_hello(out, 0, NULL, 0); }
 
-int net_abandon(uint16_t port)
+static int abandon_once(uint16_t port)
 {
     const struct sockaddr_in to = net_address(port);
     const struct timeval patience = {.tv_sec = 1};
@@ -250,4 +250,14 @@ int net_abandon(uint16_t port)
 failed:
     close(fd);
     return -1;
+}
+
+/* The system may give a socket the port of one given up before, from which the server still expects
+ * the rest of a handshake: then another is tried. */
+int net_abandon(uint16_t port)
+{
+    int fd = -1;
+    for (int i = 0; i < 5 && fd < 0; i++)
+        fd = abandon_once(port);
+    return fd;
 }

@@ -28,7 +28,8 @@ struct elv_coap_client_cfg {
     struct elv_bytes psk;     /* 1..ELV_COAP_PSK_MAX bytes */
     /* or a certificate. */
     const struct elv_coap_cert *cert; /* NULL: the key above */
-    const char *server_name;          /* with `cert`: what the server's certificate must say */
+    const char *server_name;          /* with `cert`: what its certificate must say; NULL: the host,
+                                       * where that is a name */
     bool insecure;                    /* coap:// is allowed; the identity is sent as a claim */
     /* 0 takes the default. */
     uint32_t ack_timeout_ms; /* 1000: first repetition of a confirmable request; doubles */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,18 @@ static uint32_t or_default(uint32_t value, uint32_t otherwise)
     return value != 0 ? value : otherwise;
 }
 
+/* Whom the server's certificate must name; NULL: nobody was named. An address names nobody. */
+static const char *whom(const struct elv_coap_client_cfg *cfg, const struct elv_coap_client *c)
+{
+    uint8_t address[sizeof(struct in6_addr)];
+    if (cfg->server_name != NULL && cfg->server_name[0] != '\0')
+        return cfg->server_name;
+    if (inet_pton(AF_INET, c->place.host, address) == 1 ||
+        inet_pton(AF_INET6, c->place.host, address) == 1)
+        return NULL;
+    return c->place.host;
+}
+
 static const char *objection(const struct elv_coap_client_cfg *cfg, const struct elv_coap_client *c)
 {
     if (!c->place.secure && !cfg->insecure)
@@ -22,8 +35,9 @@ static const char *objection(const struct elv_coap_client_cfg *cfg, const struct
         return "the identity must have 1 to 75 characters";
     if (cfg->cert == NULL && c->place.secure && (cfg->psk.len == 0 || cfg->psk.len > sizeof c->psk))
         return "the key must have 1 to 32 bytes";
-    if (cfg->cert != NULL && (cfg->server_name == NULL || cfg->server_name[0] == '\0'))
-        return "a certificate needs the name that the server's certificate must say";
+    if (cfg->cert != NULL && whom(cfg, c) == NULL)
+        return "a certificate needs the name that the server's certificate must say, besides its "
+               "address";
     if (cfg->in_flight_max > 65535 || cfg->retries > 20 || cfg->ack_timeout_ms > 60000 ||
         cfg->dtls_timer_ms > ELV_COAP_DTLS_TIMER_MAX_MS)
         return "a limit is too large";
@@ -63,11 +77,12 @@ static enum elv_err copy_cert(struct elv_coap_client *c, const struct elv_coap_c
 {
     if (cfg->cert == NULL)
         return ELV_OK;
-    const size_t len = strlen(cfg->server_name) + 1;
+    const char *name = whom(cfg, c);
+    const size_t len = strlen(name) + 1;
     c->server_name = malloc(len);
     if (c->server_name == NULL)
         return ELV_ERR_MEMORY;
-    memcpy(c->server_name, cfg->server_name, len);
+    memcpy(c->server_name, name, len);
     return elv_coap_pem_copy(cfg->cert, &c->pem, problem);
 }
 
