@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CERTIFICATE_HEADS = 15 }; /* of the message, in DTLS, and of the list in it */
+
 bool elv_coap_peer_name(const coap_session_t *session, char out[ELV_COAP_IDENTITY_MAX], size_t *len)
 {
     coap_tls_library_t library;
@@ -28,6 +30,16 @@ bool elv_coap_peer_name(const coap_session_t *session, char out[ELV_COAP_IDENTIT
     memcpy(out, name->val.p, name->val.len);
     *len = name->val.len;
     return true;
+}
+
+bool elv_coap_distrusts(const coap_session_t *session)
+{
+    coap_tls_library_t library;
+    const mbedtls_ssl_context *ssl = coap_session_get_tls(session, &library);
+    if (ssl == NULL || library != COAP_TLS_LIBRARY_MBEDTLS)
+        return false;
+    const uint32_t objections = mbedtls_ssl_get_verify_result(ssl);
+    return objections != 0 && objections != UINT32_MAX; /* the latter: there is no result */
 }
 
 static bool copy_text(struct elv_bytes from, uint8_t **at, size_t *len)
@@ -50,6 +62,17 @@ struct parsed {
     mbedtls_pk_context key;
 };
 
+/* A Certificate message has to fit Mbed TLS's buffer; one that does not would leave the handshake
+ * hanging without a word. Each certificate is preceded by its length, and all of them by headers.
+ */
+static bool fits_handshake(const mbedtls_x509_crt *chain)
+{
+    size_t len = CERTIFICATE_HEADS;
+    for (; chain != NULL; chain = chain->next)
+        len += 3 + chain->raw.len;
+    return len <= MBEDTLS_SSL_OUT_CONTENT_LEN;
+}
+
 static const char *parse(struct parsed *p, const struct elv_coap_pem *pem)
 {
     if (mbedtls_ctr_drbg_seed(&p->random, mbedtls_entropy_func, &p->entropy, NULL, 0) != 0)
@@ -58,6 +81,8 @@ static const char *parse(struct parsed *p, const struct elv_coap_pem *pem)
         return "the authority's certificate cannot be read";
     if (mbedtls_x509_crt_parse(&p->cert, pem->cert, pem->cert_len) != 0)
         return "the certificate cannot be read";
+    if (!fits_handshake(&p->cert))
+        return "the certificate, with those that it needs, is too long for a handshake";
     if (mbedtls_pk_parse_key(&p->key, pem->key, pem->key_len, NULL, 0, mbedtls_ctr_drbg_random,
                              &p->random) != 0)
         return "the private key cannot be read";
