@@ -533,11 +533,7 @@ static int take_part(struct program *p)
     if (status > 128)
         _exit(status); /* a second signal: now */
     if (p->refused)
-        return complain(p->server, p->link == ELV_COAP_LINK_DISTRUSTED
-                                       ? "its certificate is not its authority's, or names another "
-                                         "server; see --server-name"
-                                       : "it refuses this identity or its key"),
-               EXIT_REFUSED;
+        return complain(p->server, "it refuses this identity or its key"), EXIT_REFUSED;
     if (status == ELV_CLIENT_REFUSED)
         tell_refusal(p);
     return status;

@@ -34,9 +34,11 @@ await 30 "the wrong name to be noticed" seen "$dir/client-3.log" 'event=link sta
 await 30 "the host's name to be missed" seen "$dir/unnamed.log" 'event=link state=distrusted'
 await 30 "the stranger to be refused" seen "$dir/stranger.log" 'event=link state=\(distrusted\|refused\)'
 [ "$(count_of "$dir/server.log" 'event=joined')" = 0 ] || fail "somebody was let in"
-expect_exit 3 "$unnamed" "the client of a server with another name"
-seen "$dir/unnamed.log" "names another server" || fail "it does not say why"
-kill -9 "$wrong_name" "$stranger" 2>/dev/null || true
+# Whoever shows a wrong certificate on the way must not be able to end a client for good.
+for pid in "$wrong_name" "$stranger" "$unnamed"; do
+    kill -0 "$pid" 2>/dev/null || fail "a client gave up on a server that only shows a wrong name"
+done
+kill -9 "$wrong_name" "$stranger" "$unnamed" 2>/dev/null || true
 
 start_clients --server-name elver.test
 await_result 60
