@@ -53,8 +53,7 @@ enum elv_coap_link {
 
 struct elv_coap_client_status {
     enum elv_coap_link link;
-    uint32_t refused_in_row; /* REFUSED since the last that stood; DISTRUSTED says nothing about us.
-                                Alerts are not
+    uint32_t refused_in_row; /* REFUSED or DISTRUSTED since the last that stood. Alerts are not
                                 authenticated: believe several, not one. */
     uint64_t handshakes;     /* that stood */
     uint64_t sent, answered, unanswered;

@@ -35,10 +35,8 @@ void elv_coap_client_on_nack(coap_session_t *session, const coap_pdu_t *sent,
     }
     default: /* The association has ended, and with it all that was asked on it. What libcoap hands
                 over as `sent` here may have a token that it has freed. */
-        if (line != NULL) {
+        if (line != NULL)
             line->failed = true;
-            line->untrusted = line->untrusted || elv_coap_distrusts(session);
-        }
         break;
     }
 }
@@ -99,7 +97,7 @@ static void judge_failure(struct elv_coap_client *c, const struct elv_coap_line 
         c->status.link = c->pem.cert != NULL ? ELV_COAP_LINK_DISTRUSTED : ELV_COAP_LINK_REFUSED;
     else
         c->status.link = timed_out ? ELV_COAP_LINK_SILENT : ELV_COAP_LINK_REFUSED;
-    if (c->status.link == ELV_COAP_LINK_REFUSED)
+    if (c->status.link == ELV_COAP_LINK_REFUSED || c->status.link == ELV_COAP_LINK_DISTRUSTED)
         c->status.refused_in_row++;
 }
 

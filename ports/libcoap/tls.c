@@ -32,16 +32,6 @@ bool elv_coap_peer_name(const coap_session_t *session, char out[ELV_COAP_IDENTIT
     return true;
 }
 
-bool elv_coap_distrusts(const coap_session_t *session)
-{
-    coap_tls_library_t library;
-    const mbedtls_ssl_context *ssl = coap_session_get_tls(session, &library);
-    if (ssl == NULL || library != COAP_TLS_LIBRARY_MBEDTLS)
-        return false;
-    const uint32_t objections = mbedtls_ssl_get_verify_result(ssl);
-    return objections != 0 && objections != UINT32_MAX; /* the latter: there is no result */
-}
-
 static bool copy_text(struct elv_bytes from, uint8_t **at, size_t *len)
 {
     if (from.len == 0 || from.len > 65536)

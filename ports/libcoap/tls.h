@@ -14,10 +14,6 @@
 bool elv_coap_peer_name(const coap_session_t *session, char out[ELV_COAP_IDENTITY_MAX],
                         size_t *len);
 
-/* Does this end of a handshake object to the certificate it was shown? Some objections (a device's
- * certificate where a server's belongs) reach no callback of libcoap's. */
-bool elv_coap_distrusts(const coap_session_t *session);
-
 /* A copy of a certificate as libcoap wants it, each PEM text with its terminating zero. */
 struct elv_coap_pem {
     uint8_t *ca, *cert, *key;
