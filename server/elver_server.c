@@ -4,19 +4,16 @@
  * Reads the configuration, obtains the memory, builds the server node and hands it to its ports.
  * Progress goes to standard output, one line a round; events go to standard error as logfmt. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/arena.h"
 #include "elver/version.h"
-#include "ports/inih/ini.h"
 #include "ports/libcoap/server.h"
 #include "ports/posix/clock.h"
 #include "ports/posix/dataset.h"
@@ -29,6 +26,8 @@
 #include "ports/posix/workers.h"
 #include "ports/sqlite/store.h"
 #include "ports/zlib/squeeze.h"
+#include "server/elver_server_folder.h"
+#include "server/elver_server_options.h"
 #include "server/follow.h"
 #include "server/job.h"
 #include "server/model_file.h"
@@ -37,48 +36,14 @@
 #include "server/settings.h"
 #include "server/test_set.h"
 
-enum { EXIT_USAGE = 2, EXIT_MISSED = 3 };
+enum { EXIT_MISSED = 3 };
 
-#define PATH_LEN 1024u
 #define PEM_MAX 65536u
-#define JOB_FILE_MAX 65536u
 #define START_FILE_MAX ((size_t)8 << 30)
-#define SETS_MAX 64
 #define SPARE_FILES 12u /* open at the same time while serving: a file and its folder, logs ... */
 
-static const char usage_text[] =
-    "elver-server --config SERVER.ini --job JOB.ini [OPTION]...\n"
-    "\n"
-    "  -c, --config FILE        how this server runs: addresses, folders, limits\n"
-    "  -j, --job FILE           what is trained\n"
-    "  -s, --set SECTION.KEY=V  overrides a key of either file; may be repeated\n"
-    "      --listen ADDRESSES   the same as --set server.listen=ADDRESSES; so are\n"
-    "      --state DIR          --set server.state=DIR\n"
-    "      --keys FILE          --set server.keys=FILE\n"
-    "      --stats FILE         --set server.stats=FILE: one JSON object, replaced each round\n"
-    "      --linger DURATION    --set server.linger=DURATION\n"
-    "      --threads N          --set server.threads=N\n"
-    "      --log-level LEVEL    --set log.level=LEVEL\n"
-    "      --new-run            sets an earlier run's state aside and starts from version 0\n"
-    "      --check-config       checks both files, not those they name, and ends\n"
-    "      --print-config       prints each value and where it comes from, and ends; files may be\n"
-    "                           missing: defaults\n"
-    "      --insecure           allows --listen coap://HOST:PORT: in the clear, believing what\n"
-    "                           clients say they are\n"
-    "  -h, --help               this text; -V, --version: the version\n"
-    "\n"
-    "Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 the target accuracy was missed.\n"
-    "The variable ELV_KERNELS names a kernel table (ref, x86-64-v2, ...) instead of the best "
-    "one.\n";
-
 struct program {
-    /* What was asked for. */
-    const char *config_path, *job_path;
-    const char *sets[SETS_MAX];
-    uint32_t n_sets;
-    bool new_run, check, print, insecure;
-    struct elv_settings settings;
-    struct elv_job job;
+    struct elv_server_options asked;
 
     /* What runs. */
     struct elv_log log;
@@ -107,225 +72,36 @@ struct program {
     elv_time_us stop_at; /* when lingering ends */
     bool failed;         /* the store will take nothing more */
     elv_time_us keys_at;
-    char model_path[PATH_LEN];
+    char model_path[ELV_SERVER_PATH_MAX];
 };
-
-static int complain(const char *what, const char *why)
-{
-    fprintf(stderr, "elver-server: %s: %s\n", what, why);
-    return EXIT_FAILURE;
-}
-
-static int misuse(const char *why)
-{
-    fprintf(stderr, "elver-server: %s\nTry 'elver-server --help'.\n", why);
-    return EXIT_USAGE;
-}
-
-/* Configuration. */
-
-static enum elv_err take_setting(void *ctx, const char *section, const char *key, const char *value,
-                                 uint32_t line, char *why)
-{
-    struct program *p = ctx;
-    return elv_settings_set(&p->settings, section, key, value, line, why);
-}
-
-static enum elv_err take_job(void *ctx, const char *section, const char *key, const char *value,
-                             uint32_t line, char *why)
-{
-    return elv_job_set(ctx, section, key, value, line, why);
-}
-
-static int read_ini(const char *path, elv_ini_each *take, void *ctx)
-{
-    char message[ELV_INI_MESSAGE_MAX];
-    if (elv_ini_load(path, ctx, take, message) == ELV_OK)
-        return EXIT_SUCCESS;
-    fprintf(stderr, "elver-server: %s\n", message);
-    return EXIT_USAGE;
-}
-
-/* SECTION.KEY=VALUE, for whichever file has such a section. */
-static int apply_set(struct program *p, const char *text)
-{
-    char section[64], key[64], why[ELV_JOB_ERROR_MAX];
-    const char *dot = strchr(text, '.'), *equals = strchr(text, '=');
-    if (dot == NULL || equals == NULL || equals < dot || (size_t)(dot - text) >= sizeof section ||
-        (size_t)(equals - dot) > sizeof key)
-        return misuse("--set takes SECTION.KEY=VALUE");
-    snprintf(section, sizeof section, "%.*s", (int)(dot - text), text);
-    snprintf(key, sizeof key, "%.*s", (int)(equals - dot - 1), dot + 1);
-    const bool ours = strcmp(section, "server") == 0 || strcmp(section, "limits") == 0 ||
-                      strcmp(section, "log") == 0;
-    const enum elv_err err =
-        ours ? elv_settings_set(&p->settings, section, key, equals + 1, ELV_SETTING_FLAG, why)
-             : elv_job_set(&p->job, section, key, equals + 1, ELV_JOB_OVERRIDE, why);
-    if (err == ELV_OK)
-        return EXIT_SUCCESS;
-    fprintf(stderr, "elver-server: --set %s: %s\n", text, why);
-    return EXIT_USAGE;
-}
-
-static int judge(const char *path, uint32_t line, const char *why)
-{
-    if (line != 0 && line != ELV_SETTING_FLAG)
-        fprintf(stderr, "elver-server: %s:%" PRIu32 ": %s\n", path, line, why);
-    else
-        complain(path, why);
-    return EXIT_USAGE;
-}
-
-static int read_all(struct program *p)
-{
-    int status = EXIT_SUCCESS;
-    elv_settings_init(&p->settings);
-    elv_job_init(&p->job);
-    if (p->config_path != NULL)
-        status = read_ini(p->config_path, take_setting, p);
-    if (status == EXIT_SUCCESS && p->job_path != NULL)
-        status = read_ini(p->job_path, take_job, &p->job);
-    for (uint32_t i = 0; status == EXIT_SUCCESS && i < p->n_sets; i++)
-        status = apply_set(p, p->sets[i]);
-    return status;
-}
-
-/* What is missing, and what does not go together. */
-static int check_all(struct program *p)
-{
-    char why[ELV_JOB_ERROR_MAX];
-    uint32_t line;
-    int status = EXIT_SUCCESS;
-    const char *config = p->config_path != NULL ? p->config_path : "configuration";
-    if (status == EXIT_SUCCESS && elv_settings_check(&p->settings, why, &line) != ELV_OK)
-        status = judge(config, line, why);
-    if (status == EXIT_SUCCESS && elv_job_check(&p->job, why, &line) != ELV_OK)
-        status = judge(p->job_path, line, why);
-    struct elv_policies unused;
-    if (status == EXIT_SUCCESS && elv_policies_of(&p->job, &unused, why, &line) != ELV_OK)
-        status = judge(p->job_path, line, why);
-    return status;
-}
-
-static void print_value(const char *path, const char *section, const char *key, const char *value,
-                        uint32_t line, bool flag)
-{
-    if (flag)
-        printf("%s.%s = %s    ; flag\n", section, key, value);
-    else if (line == 0)
-        printf("%s.%s = %s    ; default\n", section, key, value);
-    else
-        printf("%s.%s = %s    ; %s:%" PRIu32 "\n", section, key, value, path, line);
-}
-
-static void print_config(const struct program *p)
-{
-    const char *section, *key;
-    char value[ELV_JOB_TEXT_MAX];
-    uint32_t line;
-    for (size_t i = 0; elv_settings_key(&p->settings, i, &section, &key, value, &line); i++)
-        print_value(p->config_path, section, key, value, line, line == ELV_SETTING_FLAG);
-    for (size_t i = 0; elv_job_key(&p->job, i, &section, &key, value, &line); i++)
-        print_value(p->job_path, section, key, value, line, line == ELV_JOB_OVERRIDE);
-}
-
-/* The state folder: which job is it of? */
-
-static int job_folder(const struct program *p, const char *leaf, char path[PATH_LEN])
-{
-    const int len = snprintf(path, PATH_LEN, "%s/%s%s", p->settings.state, p->job.name, leaf);
-    if (len > 0 && (size_t)len < PATH_LEN)
-        return EXIT_SUCCESS;
-    return complain(p->settings.state, "the path is too long");
-}
-
-/* Moves an earlier run's folder to NAME.1, NAME.2, ... */
-static int set_aside(const struct program *p)
-{
-    char from[PATH_LEN], to[PATH_LEN], leaf[16];
-    struct stat st;
-    if (job_folder(p, "", from) != EXIT_SUCCESS)
-        return EXIT_USAGE;
-    if (stat(from, &st) != 0)
-        return EXIT_SUCCESS;
-    for (unsigned i = 1; i < 100000; i++) {
-        snprintf(leaf, sizeof leaf, ".%u", i);
-        if (job_folder(p, leaf, to) != EXIT_SUCCESS)
-            return EXIT_USAGE;
-        if (stat(to, &st) == 0)
-            continue;
-        if (rename(from, to) != 0)
-            return complain(from, strerror(errno));
-        fprintf(stderr, "elver-server: the earlier run is in %s now\n", to);
-        return EXIT_SUCCESS;
-    }
-    return complain(from, "too many earlier runs were set aside");
-}
-
-/* A restart goes on with the same job; what of it may change is for elv_job_changed to say. The
- * effective job is kept beside the state, as text. */
-static int compare_job(const struct program *p)
-{
-    static struct elv_job before;
-    char path[PATH_LEN];
-    struct stat st;
-    uint32_t line;
-    char why[ELV_JOB_ERROR_MAX];
-    if (job_folder(p, "/job.ini", path) != EXIT_SUCCESS)
-        return EXIT_USAGE;
-    if (stat(path, &st) != 0)
-        return EXIT_SUCCESS;
-    elv_job_init(&before);
-    if (read_ini(path, take_job, &before) != EXIT_SUCCESS)
-        return EXIT_FAILURE;
-    if (elv_job_check(&before, why, &line) != ELV_OK)
-        return complain(path, why);
-    const char *key = elv_job_changed(&before, &p->job);
-    if (key == NULL)
-        return EXIT_SUCCESS;
-    fprintf(stderr,
-            "elver-server: %s: '%s' differs from the run in %s/%s, which cannot go on with it; "
-            "put it back, or start over with --new-run\n",
-            p->job_path, key, p->settings.state, p->job.name);
-    return EXIT_USAGE;
-}
-
-static int save_job(const struct program *p)
-{
-    static char text[JOB_FILE_MAX];
-    char path[PATH_LEN];
-    struct elv_line out = elv_line_of(text, sizeof text);
-    elv_job_print(&p->job, &out);
-    if (job_folder(p, "/job.ini", path) != EXIT_SUCCESS)
-        return EXIT_FAILURE;
-    if (elv_posix_save(path, (struct elv_bytes){(const uint8_t *)text, out.len}) == ELV_OK)
-        return EXIT_SUCCESS;
-    return complain(path, strerror(errno));
-}
 
 /* Data and model. */
 
 static int load_test_set(struct program *p, const struct elv_kernels *kernels)
 {
     char why[ELV_DATASET_WHY_MAX];
-    if (p->job.test[0] == 0 || p->job.eval_every == 0 || p->job.eval_on == ELV_EVAL_CLIENTS)
+    if (p->asked.job.test[0] == 0 || p->asked.job.eval_every == 0 ||
+        p->asked.job.eval_on == ELV_EVAL_CLIENTS)
         return EXIT_SUCCESS;
     const struct elv_gunzip gz = {.unpack = elv_zlib_gunzip, .release = elv_zlib_free};
-    if (elv_dataset_load(&p->data, p->job.test, ELV_DATASET_TEST, &gz, why) != ELV_OK) {
-        complain("data.test", why);
-        return EXIT_USAGE;
+    if (elv_dataset_load(&p->data, p->asked.job.test, ELV_DATASET_TEST, &gz, why) != ELV_OK) {
+        elv_server_complain("data.test", why);
+        return ELV_SERVER_USAGE;
     }
-    elv_dataset_feed_init(&p->data_feed, &p->data, NULL, 0, p->job.scale, p->job.mean, p->job.std);
+    elv_dataset_feed_init(&p->data_feed, &p->data, NULL, 0, p->asked.job.scale, p->asked.job.mean,
+                          p->asked.job.std);
     p->feed = (struct elv_feed){.self = &p->data_feed,
                                 .count = elv_dataset_feed_count,
                                 .shape = elv_dataset_feed_shape,
                                 .get = elv_dataset_feed_get};
-    const struct elv_test_set_cfg cfg = {
-        .model = &p->job.model, .feed = &p->feed, .kernels = kernels, .seed = p->job.seed};
+    const struct elv_test_set_cfg cfg = {.model = &p->asked.job.model,
+                                         .feed = &p->feed,
+                                         .kernels = kernels,
+                                         .seed = p->asked.job.seed};
     const size_t len = elv_test_set_mem(&cfg);
     p->test_mem = len == 0 ? NULL : aligned_alloc(ELV_ARENA_ALIGN, len);
     if (p->test_mem == NULL)
-        return complain("test set", "out of memory");
+        return elv_server_complain("test set", "out of memory");
     const enum elv_err err = elv_test_set_init(&p->test_set, &cfg, p->test_mem, len);
     if (err != ELV_OK) {
         if (err == ELV_ERR_MISMATCH)
@@ -333,11 +109,11 @@ static int load_test_set(struct program *p, const struct elv_kernels *kernels)
                     "elver-server: data.test: examples of %" PRIu32 " values and %" PRIu32
                     " classes do not fit the model, which has %" PRIu32 " inputs and %" PRIu32
                     " outputs\n",
-                    p->data.n_values, p->data.n_classes, elv_shape_len(p->job.model.input),
-                    p->job.model.n_classes);
+                    p->data.n_values, p->data.n_classes, elv_shape_len(p->asked.job.model.input),
+                    p->asked.job.model.n_classes);
         else
-            complain("data.test", elv_err_text(err));
-        return EXIT_USAGE;
+            elv_server_complain("data.test", elv_err_text(err));
+        return ELV_SERVER_USAGE;
     }
     p->scorer = elv_test_set_scorer(&p->test_set);
     return EXIT_SUCCESS;
@@ -345,7 +121,7 @@ static int load_test_set(struct program *p, const struct elv_kernels *kernels)
 
 static enum elv_err read_start(struct program *p, struct elv_bytes file)
 {
-    const struct elv_model *m = &p->job.model;
+    const struct elv_model *m = &p->asked.job.model;
     float *flat = calloc(m->n_params, sizeof *flat);
     p->start = calloc(m->n_shared, sizeof *p->start);
     const enum elv_err err = flat == NULL || p->start == NULL
@@ -359,19 +135,21 @@ static int load_start(struct program *p)
 {
     uint8_t *bytes;
     size_t len;
-    if (p->job.start[0] == 0)
+    if (p->asked.job.start[0] == 0)
         return EXIT_SUCCESS;
-    enum elv_err err = elv_posix_load(p->job.start, START_FILE_MAX, &bytes, &len);
+    enum elv_err err = elv_posix_load(p->asked.job.start, START_FILE_MAX, &bytes, &len);
     if (err != ELV_OK) {
-        complain(p->job.start, err == ELV_ERR_IO ? strerror(errno) : elv_err_text(err));
-        return EXIT_USAGE;
+        elv_server_complain(p->asked.job.start,
+                            err == ELV_ERR_IO ? strerror(errno) : elv_err_text(err));
+        return ELV_SERVER_USAGE;
     }
     err = read_start(p, (struct elv_bytes){bytes, len});
     free(bytes);
     if (err == ELV_OK)
         return EXIT_SUCCESS;
-    complain(p->job.start, err == ELV_ERR_MISMATCH ? "it is of another model" : elv_err_text(err));
-    return EXIT_USAGE;
+    elv_server_complain(p->asked.job.start,
+                        err == ELV_ERR_MISMATCH ? "it is of another model" : elv_err_text(err));
+    return ELV_SERVER_USAGE;
 }
 
 /* What is told: notes become log lines and progress. */
@@ -431,7 +209,7 @@ static void say(const struct elv_line *line)
 static void write_stats(const struct program *p)
 {
     char text[8192];
-    if (p->settings.stats[0] == 0)
+    if (p->asked.settings.stats[0] == 0)
         return;
     struct elv_line out = elv_line_of(text, sizeof text);
     struct elv_figure figure[FIGURES_MAX];
@@ -439,11 +217,11 @@ static void write_stats(const struct program *p)
     f.figures = figure;
     f.n_figures = figures(p, figure);
     elv_report_json(&out, elv_server_stats(&p->server), &p->told.line, &f);
-    if (elv_posix_publish(p->settings.stats, (struct elv_bytes){(const uint8_t *)text, out.len}) ==
-        ELV_OK)
+    if (elv_posix_publish(p->asked.settings.stats,
+                          (struct elv_bytes){(const uint8_t *)text, out.len}) == ELV_OK)
         return;
     struct elv_log_line l = elv_log_begin(&p->log, ELV_LOG_WARN, "stats_failed");
-    elv_log_text(&l, "file", p->settings.stats);
+    elv_log_text(&l, "file", p->asked.settings.stats);
     elv_log_text(&l, "reason", strerror(errno));
     elv_log_end(&l);
 }
@@ -486,7 +264,7 @@ static void give_up_on_store(struct program *p)
     p->failed = true;
     p->stop_at = p->host.clock.now(p->host.clock.self);
     struct elv_log_line l = elv_log_begin(&p->log, ELV_LOG_ERROR, "store_dead");
-    elv_log_text(&l, "state", p->settings.state);
+    elv_log_text(&l, "state", p->asked.settings.state);
     elv_log_end(&l);
 }
 
@@ -503,15 +281,16 @@ static void follow(struct program *p, const struct elv_note *n)
 
 static int save_model(const struct program *p)
 {
-    uint8_t *file = malloc(ELV_MODEL_HEAD_CAP + (size_t)p->job.model.n_shared * sizeof(float));
+    uint8_t *file =
+        malloc(ELV_MODEL_HEAD_CAP + (size_t)p->asked.job.model.n_shared * sizeof(float));
     if (file == NULL)
-        return complain(p->model_path, "out of memory");
-    const size_t len =
-        elv_model_file_write(&p->job, p->server.run.run, elv_server_stats(&p->server)->version,
-                             elv_server_model(&p->server), file);
+        return elv_server_complain(p->model_path, "out of memory");
+    const size_t len = elv_model_file_write(&p->asked.job, p->server.run.run,
+                                            elv_server_stats(&p->server)->version,
+                                            elv_server_model(&p->server), file);
     const enum elv_err err = elv_posix_save(p->model_path, (struct elv_bytes){file, len});
     free(file);
-    return err == ELV_OK ? EXIT_SUCCESS : complain(p->model_path, strerror(errno));
+    return err == ELV_OK ? EXIT_SUCCESS : elv_server_complain(p->model_path, strerror(errno));
 }
 
 /* Once, when the run is over and its last score is in. */
@@ -530,7 +309,7 @@ static void tell_result(struct program *p)
     elv_report_result(&out, stats, &p->told.line, &f);
     say(&out);
     write_stats(p);
-    p->stop_at = p->host.clock.now(p->host.clock.self) + p->settings.linger_us;
+    p->stop_at = p->host.clock.now(p->host.clock.self) + p->asked.settings.linger_us;
 }
 
 /* The node ends when the job is over, but goes on answering: until it is stopped, so does this
@@ -605,7 +384,7 @@ static void check_keys(struct program *p)
         return;
     struct elv_log_line l = elv_log_begin(&p->log, err == ELV_OK ? ELV_LOG_INFO : ELV_LOG_ERROR,
                                           err == ELV_OK ? "keys_taken" : "keys_refused");
-    elv_log_text(&l, "file", p->settings.keys);
+    elv_log_text(&l, "file", p->asked.settings.keys);
     if (err == ELV_OK)
         elv_log_u64(&l, "n", p->keys.table.n);
     else if (e.line > 0)
@@ -647,9 +426,10 @@ static const struct elv_kernels *pick_kernels(void)
 static int open_store(struct program *p)
 {
     char why[ELV_SQLITE_WHY_MAX];
-    const struct elv_sqlite_cfg cfg = {.dir = p->settings.state, .job = p->job.name};
-    return elv_sqlite_open(&p->store, &cfg, why) == ELV_OK ? EXIT_SUCCESS
-                                                           : complain(p->settings.state, why);
+    const struct elv_sqlite_cfg cfg = {.dir = p->asked.settings.state, .job = p->asked.job.name};
+    return elv_sqlite_open(&p->store, &cfg, why) == ELV_OK
+               ? EXIT_SUCCESS
+               : elv_server_complain(p->asked.settings.state, why);
 }
 
 static int server_failed(const struct program *p, enum elv_err err)
@@ -660,54 +440,54 @@ static int server_failed(const struct program *p, enum elv_err err)
         fprintf(stderr,
                 "elver-server: the run in %s/%s cannot be taken up: %s; put back a copy of the "
                 "folder, or start over with --new-run\n",
-                p->settings.state, p->job.name, why);
+                p->asked.settings.state, p->asked.job.name, why);
         return EXIT_FAILURE;
     }
     fprintf(stderr,
             "elver-server: %s/%s holds a run of another model or seed; start over with "
             "--new-run\n",
-            p->settings.state, p->job.name);
-    return EXIT_USAGE;
+            p->asked.settings.state, p->asked.job.name);
+    return ELV_SERVER_USAGE;
 }
 
 static int build_server(struct program *p, const struct elv_kernels *kernels)
 {
-    struct elv_server_cfg cfg = {.job = &p->job,
-                                 .limits = {.clients_max = p->settings.clients,
-                                            .uploads_max = p->settings.uploads,
-                                            .log_bytes_max = p->settings.log_bytes,
-                                            .window = p->settings.window},
-                                 .software_min =
-                                     p->settings.client_min[0] != 0 ? p->settings.client_min : NULL,
-                                 .kernels = kernels,
-                                 .disk = elv_sqlite_disk(p->store),
-                                 .scorer = p->scorer.run != NULL ? &p->scorer : NULL,
-                                 .squeeze = &p->squeeze,
-                                 .start = p->start};
+    struct elv_server_cfg cfg = {
+        .job = &p->asked.job,
+        .limits = {.clients_max = p->asked.settings.clients,
+                   .uploads_max = p->asked.settings.uploads,
+                   .log_bytes_max = p->asked.settings.log_bytes,
+                   .window = p->asked.settings.window},
+        .software_min = p->asked.settings.client_min[0] != 0 ? p->asked.settings.client_min : NULL,
+        .kernels = kernels,
+        .disk = elv_sqlite_disk(p->store),
+        .scorer = p->scorer.run != NULL ? &p->scorer : NULL,
+        .squeeze = &p->squeeze,
+        .start = p->start};
     if (elv_posix_random().fill(NULL, cfg.run, sizeof cfg.run) != ELV_OK)
-        return complain("run", "the system gives no random bytes");
+        return elv_server_complain("run", "the system gives no random bytes");
     if (elv_zlib_open(&p->zlib) != ELV_OK)
-        return complain("zlib", "out of memory");
+        return elv_server_complain("zlib", "out of memory");
     p->squeeze = elv_zlib_squeeze(p->zlib);
     const size_t len = elv_server_mem(&cfg);
     if (len == 0) {
-        complain(p->job_path, "the limits and the job do not go together");
-        return EXIT_USAGE;
+        elv_server_complain(p->asked.job_path, "the limits and the job do not go together");
+        return ELV_SERVER_USAGE;
     }
     p->server_mem = aligned_alloc(ELV_ARENA_ALIGN, (len + 63) / 64 * 64);
     if (p->server_mem == NULL)
-        return complain("server", "out of memory");
+        return elv_server_complain("server", "out of memory");
     const enum elv_err err = elv_server_init(&p->server, &cfg, p->server_mem, len);
     if (err != ELV_OK)
         return server_failed(p, err);
     p->node = elv_server_node(&p->server);
-    elv_follow_init(&p->told, &p->job, p->scorer.run != NULL, &p->server.cast.rec.eval);
+    elv_follow_init(&p->told, &p->asked.job, p->scorer.run != NULL, &p->server.cast.rec.eval);
     return EXIT_SUCCESS;
 }
 
 static int load_pem(struct program *p, struct elv_coap_cert *cert)
 {
-    const char *paths[] = {p->settings.ca, p->settings.cert, p->settings.key};
+    const char *paths[] = {p->asked.settings.ca, p->asked.settings.cert, p->asked.settings.key};
     struct elv_bytes *into[] = {&cert->ca, &cert->cert, &cert->key};
     for (uint32_t i = 0; i < 3; i++) {
         size_t len;
@@ -715,8 +495,8 @@ static int load_pem(struct program *p, struct elv_coap_cert *cert)
                                      ? elv_posix_load_private(paths[i], PEM_MAX, &p->pem[i], &len)
                                      : elv_posix_load(paths[i], PEM_MAX, &p->pem[i], &len);
         if (err != ELV_OK) {
-            complain(paths[i], err == ELV_ERR_IO ? strerror(errno) : elv_err_text(err));
-            return EXIT_USAGE;
+            elv_server_complain(paths[i], err == ELV_ERR_IO ? strerror(errno) : elv_err_text(err));
+            return ELV_SERVER_USAGE;
         }
         *into[i] = (struct elv_bytes){p->pem[i], len};
     }
@@ -738,32 +518,33 @@ static int open_coap(struct program *p)
     struct elv_coap_problem problem = {{0}};
     const char *listen[ELV_COAP_LISTEN_MAX];
     static char text[ELV_SETTING_TEXT_MAX];
-    if (p->settings.ca[0] != 0 && load_pem(p, &cert) != EXIT_SUCCESS)
-        return EXIT_USAGE;
-    snprintf(text, sizeof text, "%s", p->settings.listen);
-    const struct elv_coap_server_cfg cfg = {.listen = listen,
-                                            .n_listen = split_listen(text, listen),
-                                            .job = {p->job.name, strlen(p->job.name)},
-                                            .sink = elv_host_sink(&p->host),
-                                            .keys = {.self = p, .find = find_key, .used = key_used},
-                                            .cert = p->settings.ca[0] != 0 ? &cert : NULL,
-                                            .insecure = p->insecure,
-                                            .sessions_max = p->settings.sessions,
-                                            .half_open_max = p->settings.half_open,
-                                            .idle_s = (uint32_t)(p->settings.idle_us / 1000000),
-                                            .receive_buffer = (uint32_t)p->settings.receive_buffer};
+    if (p->asked.settings.ca[0] != 0 && load_pem(p, &cert) != EXIT_SUCCESS)
+        return ELV_SERVER_USAGE;
+    snprintf(text, sizeof text, "%s", p->asked.settings.listen);
+    const struct elv_coap_server_cfg cfg = {
+        .listen = listen,
+        .n_listen = split_listen(text, listen),
+        .job = {p->asked.job.name, strlen(p->asked.job.name)},
+        .sink = elv_host_sink(&p->host),
+        .keys = {.self = p, .find = find_key, .used = key_used},
+        .cert = p->asked.settings.ca[0] != 0 ? &cert : NULL,
+        .insecure = p->asked.insecure,
+        .sessions_max = p->asked.settings.sessions,
+        .half_open_max = p->asked.settings.half_open,
+        .idle_s = (uint32_t)(p->asked.settings.idle_us / 1000000),
+        .receive_buffer = (uint32_t)p->asked.settings.receive_buffer};
     const enum elv_err err = elv_coap_server_open(&cfg, &p->coap, &problem);
     if (err == ELV_OK)
         return EXIT_SUCCESS;
-    complain(p->settings.listen, problem.text);
-    return err == ELV_ERR_ARG ? EXIT_USAGE : EXIT_FAILURE;
+    elv_server_complain(p->asked.settings.listen, problem.text);
+    return err == ELV_ERR_ARG ? ELV_SERVER_USAGE : EXIT_FAILURE;
 }
 
 static uint32_t thread_count(const struct program *p)
 {
     const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    if (p->settings.threads != 0)
-        return p->settings.threads;
+    if (p->asked.settings.threads != 0)
+        return p->asked.settings.threads;
     return cpus <= 2 ? 1 : cpus > 5 ? 4 : (uint32_t)cpus - 1;
 }
 
@@ -775,13 +556,13 @@ static int wire_up(struct program *p)
                                   .deadline = deadline,
                                   .run = run_work};
     if (elv_host_init(&p->host, node, elv_posix_clock()) != ELV_OK)
-        return complain("host", "out of memory");
+        return elv_server_complain("host", "out of memory");
     const struct elv_workers_cfg cfg = {.node = node,
                                         .clock = elv_posix_clock(),
                                         .sink = elv_host_sink(&p->host),
                                         .n_threads = thread_count(p)};
     if (elv_workers_open(&p->workers, &cfg) != ELV_OK)
-        return complain("workers", "the system gives no thread");
+        return elv_server_complain("workers", "the system gives no thread");
     elv_sqlite_connect(p->store, elv_host_sink(&p->host));
     const int status = open_coap(p);
     if (status != EXIT_SUCCESS)
@@ -796,42 +577,43 @@ static int wire_up(struct program *p)
         {.self = p, .handle = -1, .ready = by_the_clock, .deadline = clock_deadline}};
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
         if (elv_loop_add(&p->loop, sources[i]) != ELV_OK)
-            return complain("loop", "the system gives no descriptor");
+            return elv_server_complain("loop", "the system gives no descriptor");
     if (elv_posix_spare_files(SPARE_FILES) != ELV_OK)
-        return complain("limits", "too few files may be open at a time (ulimit -n)");
+        return elv_server_complain("limits", "too few files may be open at a time (ulimit -n)");
     return EXIT_SUCCESS;
 }
 
 static int open_keys(struct program *p)
 {
     struct elv_key_error e = {0};
-    const enum elv_err err = elv_keys_open(&p->keys, p->settings.keys, &e);
+    const enum elv_err err = elv_keys_open(&p->keys, p->asked.settings.keys, &e);
     if (err == ELV_OK)
         return EXIT_SUCCESS;
     if (e.line > 0)
-        fprintf(stderr, "elver-server: %s:%" PRIu32 ": %s\n", p->settings.keys, e.line, e.why);
+        fprintf(stderr, "elver-server: %s:%" PRIu32 ": %s\n", p->asked.settings.keys, e.line,
+                e.why);
     else
-        complain(p->settings.keys, e.why[0] != 0 ? e.why : elv_err_text(err));
-    return EXIT_USAGE;
+        elv_server_complain(p->asked.settings.keys, e.why[0] != 0 ? e.why : elv_err_text(err));
+    return ELV_SERVER_USAGE;
 }
 
 static void tell_start(const struct program *p, const struct elv_kernels *kernels)
 {
     const struct elv_coap_server_info *info = elv_coap_server_info(p->coap);
     struct elv_log_line l = elv_log_begin(&p->log, ELV_LOG_INFO, "serving");
-    elv_log_text(&l, "job", p->job.name);
-    elv_log_text(&l, "listen", p->settings.listen);
+    elv_log_text(&l, "job", p->asked.job.name);
+    elv_log_text(&l, "listen", p->asked.settings.listen);
     elv_log_u64(&l, "port", info->port[0]);
     elv_log_u64(&l, "receive_buffer", info->receive_buffer);
     elv_log_text(&l, "kernels", kernels->name);
     elv_log_u64(&l, "threads", thread_count(p));
-    elv_log_u64(&l, "params", p->job.model.n_shared);
+    elv_log_u64(&l, "params", p->asked.job.model.n_shared);
     elv_log_i64(&l, "value_bits", p->server.scales.value_bits);
     elv_log_i64(&l, "weight_bits", p->server.scales.weight_bits);
     elv_log_u64(&l, "keys", p->keys.table.n);
     elv_log_text(&l, "version", ELV_VERSION);
     elv_log_end(&l);
-    if (!p->insecure)
+    if (!p->asked.insecure)
         return;
     l = elv_log_begin(&p->log, ELV_LOG_WARN, "insecure");
     elv_log_text(&l, "reason",
@@ -859,16 +641,16 @@ static int serve(struct program *p)
 {
     const struct elv_kernels *kernels = pick_kernels();
     if (kernels == NULL)
-        return misuse("ELV_KERNELS names a table that this machine cannot run");
+        return elv_server_misuse("ELV_KERNELS names a table that this machine cannot run");
     p->log = (struct elv_log){.fd = STDERR_FILENO};
-    elv_log_level_of(p->settings.level, &p->log.level);
+    elv_log_level_of(p->asked.settings.level, &p->log.level);
     if (elv_loop_init(&p->loop) != ELV_OK)
-        return complain("loop", strerror(errno));
+        return elv_server_complain("loop", strerror(errno));
     int status = open_keys(p);
-    if (status == EXIT_SUCCESS && p->new_run)
-        status = set_aside(p);
+    if (status == EXIT_SUCCESS && p->asked.new_run)
+        status = elv_folder_set_aside(&p->asked);
     if (status == EXIT_SUCCESS)
-        status = compare_job(p);
+        status = elv_folder_compare(&p->asked);
     if (status == EXIT_SUCCESS)
         status = load_test_set(p, kernels);
     if (status == EXIT_SUCCESS)
@@ -876,9 +658,9 @@ static int serve(struct program *p)
     if (status == EXIT_SUCCESS)
         status = open_store(p);
     if (status == EXIT_SUCCESS)
-        status = save_job(p);
+        status = elv_folder_save_job(&p->asked);
     if (status == EXIT_SUCCESS)
-        status = job_folder(p, "/model.safetensors", p->model_path);
+        status = elv_folder_path(&p->asked, "/model.safetensors", p->model_path);
     if (status == EXIT_SUCCESS)
         status = build_server(p, kernels);
     if (status == EXIT_SUCCESS)
@@ -893,107 +675,11 @@ static int serve(struct program *p)
     write_stats(p);
     const struct elv_server_stats *stats = elv_server_stats(&p->server);
     if (p->failed)
-        return complain(p->settings.state,
-                        "the state could not be written; see store_failed above");
-    if (status == 0 && stats->over && p->job.target_accuracy > 0 && !stats->target_reached)
+        return elv_server_complain(p->asked.settings.state,
+                                   "the state could not be written; see store_failed above");
+    if (status == 0 && stats->over && p->asked.job.target_accuracy > 0 && !stats->target_reached)
         return EXIT_MISSED;
     return status;
-}
-
-/* The command line. */
-
-enum { SET_FLAGS = 7 };
-static const char *const set_flags[SET_FLAGS][2] = {
-    {"listen", "server.listen"}, {"state", "server.state"},   {"keys", "server.keys"},
-    {"stats", "server.stats"},   {"linger", "server.linger"}, {"threads", "server.threads"},
-    {"log-level", "log.level"}};
-
-enum { FLAG_SET = 256, FLAG_NEW = FLAG_SET + SET_FLAGS, FLAG_CHECK, FLAG_PRINT, FLAG_INSECURE };
-
-static const struct option flags[] = {{"config", required_argument, NULL, 'c'},
-                                      {"job", required_argument, NULL, 'j'},
-                                      {"set", required_argument, NULL, 's'},
-                                      {"listen", required_argument, NULL, FLAG_SET},
-                                      {"state", required_argument, NULL, FLAG_SET + 1},
-                                      {"keys", required_argument, NULL, FLAG_SET + 2},
-                                      {"stats", required_argument, NULL, FLAG_SET + 3},
-                                      {"linger", required_argument, NULL, FLAG_SET + 4},
-                                      {"threads", required_argument, NULL, FLAG_SET + 5},
-                                      {"log-level", required_argument, NULL, FLAG_SET + 6},
-                                      {"new-run", no_argument, NULL, FLAG_NEW},
-                                      {"check-config", no_argument, NULL, FLAG_CHECK},
-                                      {"print-config", no_argument, NULL, FLAG_PRINT},
-                                      {"insecure", no_argument, NULL, FLAG_INSECURE},
-                                      {"help", no_argument, NULL, 'h'},
-                                      {"version", no_argument, NULL, 'V'},
-                                      {NULL, 0, NULL, 0}};
-
-static int add_set(struct program *p, const char *text)
-{
-    if (p->n_sets == SETS_MAX)
-        return misuse("too many --set");
-    p->sets[p->n_sets++] = text;
-    return -1;
-}
-
-/* A flag that stands for --set; the text lives as long as the program. */
-static int add_flag(struct program *p, int flag, const char *value)
-{
-    const size_t len = strlen(value) + 32;
-    char *text = malloc(len);
-    if (text == NULL)
-        return complain("flags", "out of memory");
-    snprintf(text, len, "%s=%s", set_flags[flag - FLAG_SET][1], value);
-    return add_set(p, text);
-}
-
-/* -1: go on; else the exit code. */
-static int parse(int argc, char **argv, struct program *p)
-{
-    int c, early = -1;
-    while (early < 0 && (c = getopt_long(argc, argv, "c:j:s:hV", flags, NULL)) != -1) {
-        if (c >= FLAG_SET && c < FLAG_SET + SET_FLAGS) {
-            early = add_flag(p, c, optarg);
-            continue;
-        }
-        switch (c) {
-        case 'c':
-            p->config_path = optarg;
-            break;
-        case 'j':
-            p->job_path = optarg;
-            break;
-        case 's':
-            early = add_set(p, optarg);
-            break;
-        case FLAG_NEW:
-            p->new_run = true;
-            break;
-        case FLAG_CHECK:
-            p->check = true;
-            break;
-        case FLAG_PRINT:
-            p->print = true;
-            break;
-        case FLAG_INSECURE:
-            p->insecure = true;
-            break;
-        case 'h':
-            fputs(usage_text, stdout);
-            return EXIT_SUCCESS;
-        case 'V':
-            puts("elver-server " ELV_VERSION);
-            return EXIT_SUCCESS;
-        default:
-            fputs("Try 'elver-server --help'.\n", stderr);
-            return EXIT_USAGE;
-        }
-    }
-    if (early < 0 && optind < argc)
-        return misuse("it takes no arguments besides its flags");
-    if (early < 0 && p->job_path == NULL && !p->print)
-        return misuse("a job is missing: --job FILE");
-    return early;
 }
 
 int main(int argc, char **argv)
@@ -1001,24 +687,9 @@ int main(int argc, char **argv)
     static struct program p;
     if (elv_posix_keep_streams() != ELV_OK)
         return EXIT_FAILURE;
-    int status = parse(argc, argv, &p);
+    int status = elv_server_options_take(argc, argv, &p.asked);
     if (status >= 0)
         return status;
-    status = read_all(&p);
-    if (status != EXIT_SUCCESS)
-        return status;
-    if (p.job_path != NULL)
-        status = check_all(&p); /* first: it fills in defaults that depend on other keys */
-    if (p.print)
-        print_config(&p);
-    if (status != EXIT_SUCCESS || p.print)
-        return status;
-    if (p.check) {
-        if (p.config_path != NULL)
-            printf("%s: ok\n", p.config_path);
-        printf("%s: ok\n", p.job_path);
-        return EXIT_SUCCESS;
-    }
     status = serve(&p);
     tear_down(&p);
     return status;
