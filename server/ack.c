@@ -88,6 +88,8 @@ void elv_core_answer(struct elv_server *s, struct elv_actions *out)
 {
     struct elv_answer a;
     for (uint32_t i = 0; i < ELV_ANSWERS_PER_STEP && elv_answers_pop(&s->answers, &a); i++) {
+        if (a.kind == ELV_ANSWER_JOIN || a.kind == ELV_ANSWER_LEAVE)
+            s->roster.rows[a.row].n_asking--;
         if (a.kind == ELV_ANSWER_JOIN)
             answer_join(s, &a, out);
         else if (a.kind == ELV_ANSWER_LEAVE)

@@ -26,7 +26,8 @@ struct elv_row {
     bool capped;  /* its exaggerated weight was reported */
     bool waiting; /* the open round waits for it */
     bool observes, to_notify;
-    bool gone; /* revoked since it joined */
+    bool gone;        /* revoked since it joined */
+    uint8_t n_asking; /* joins and leaves that wait for the disk */
     uint64_t boot, boot_before;
     elv_time_us joined_at; /* ELV_NEVER: before this process started */
     uint64_t memory;

@@ -8,6 +8,7 @@
 enum {
     TWIN_MS = 60000, /* how long an older process on the same identity is kept out */
     JOIN_RETRY_MS = 1000,
+    ASKING_MAX = 4, /* joins and leaves of one client on their way to the disk */
     FULL_RETRY_MS = 60000,
     MODEL_MAX_AGE_S = 86400, /* a digest names its bytes for ever */
     STOP_POLL_MS = 5000,
@@ -65,6 +66,20 @@ static void refuse_join(struct elv_server *s, const struct elv_event *ev, enum e
     elv_core_refuse(s, out, ev->id, reason, retry_ms);
 }
 
+/* Room for one more that waits for the disk? Some is kept for decisions, and nobody gets all the
+ * rest: a client that asks over and over would keep the others out. */
+static bool may_ask(const struct elv_server *s, uint32_t row)
+{
+    return elv_answers_room(&s->answers) >= s->answers.cap / 4 &&
+           (row == ELV_ROW_NONE || s->roster.rows[row].n_asking < ASKING_MAX);
+}
+
+static void push_asking(struct elv_server *s, const struct elv_answer *a)
+{
+    s->roster.rows[a->row].n_asking++;
+    elv_answers_push(&s->answers, a);
+}
+
 void elv_core_join(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out)
 {
     const struct elv_join_rules rules = {
@@ -84,7 +99,7 @@ void elv_core_join(struct elv_server *s, const struct elv_event *ev, struct elv_
         refuse_join(s, ev, reason, 0, out);
         return;
     }
-    if (elv_answers_room(&s->answers) < s->answers.cap / 4) { /* the rest is for decisions */
+    if (!may_ask(s, elv_roster_find(&s->roster, ev->peer))) {
         elv_core_refuse(s, out, ev->id, ELV_REASON_FULL, JOIN_RETRY_MS);
         return;
     }
@@ -100,7 +115,7 @@ void elv_core_join(struct elv_server *s, const struct elv_event *ev, struct elv_
     take_join(s, a.row, &join, a.joined.codec);
     elv_core_put_client(s, out, a.row, true);
     a.store = elv_core_token(s);
-    elv_answers_push(&s->answers, &a);
+    push_asking(s, &a);
 }
 
 void elv_core_leave(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out)
@@ -110,7 +125,7 @@ void elv_core_leave(struct elv_server *s, const struct elv_event *ev, struct elv
         elv_core_reply(out, ev->id, ELV_CODE_DELETED, 0, (struct elv_bytes){0});
         return;
     }
-    if (elv_answers_room(&s->answers) < s->answers.cap / 4) {
+    if (!may_ask(s, row)) {
         elv_core_refuse(s, out, ev->id, ELV_REASON_FULL, JOIN_RETRY_MS);
         return;
     }
@@ -120,7 +135,7 @@ void elv_core_leave(struct elv_server *s, const struct elv_event *ev, struct elv
                                  .row = row,
                                  .store = elv_core_token(s)};
     elv_core_put_client(s, out, row, false);
-    elv_answers_push(&s->answers, &a);
+    push_asking(s, &a);
 }
 
 void elv_core_part(struct elv_server *s, uint32_t row, struct elv_actions *out)

@@ -23,7 +23,7 @@ closed() { count_of "$dir/server.log" 'event=round_closed '; }
 closed_since() { [ "$(closed)" -gt "$1" ]; }
 
 start_server --set model.layers="dense 64 relu, dense 3" --set transfer.up="f32, q8" \
-    --set transfer.clip=5 --set job.rounds=100000 --set sync.quorum=2 --set sync.deadline=4s \
+    --set transfer.clip=5 --set job.rounds=100000 --set sync.quorum=2 --set sync.deadline=15s \
     --set select.min_clients=2 --set client.local_epochs=1 --set aggregate.max_weight=500 \
     --set eval.on=clients --set eval.every=1 --set data.holdout=0.2 --set job.target_accuracy=0.999 \
     --set client.learning_rate=0.0001
@@ -41,7 +41,7 @@ attack() {
         >>"$dir/hostile.out" 2>>"$dir/hostile.log" </dev/null || code=$?
     running "$server" || fail "$1: the server ended"
     [ $code -eq 0 ] || fail "$1: exit code $code"
-    await 20 "$1: a round of the honest afterwards" closed_since "$rounds"
+    await 40 "$1: a round of the honest afterwards" closed_since "$rounds"
     after=$(rss)
     [ "$after" -lt $((before + growth_kib)) ] || fail "$1: memory grew from $before to $after KiB"
     [ -n "$sanitized" ] || [ "$after" -lt $((at_first + ${2:-4096})) ] ||

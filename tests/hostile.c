@@ -103,9 +103,14 @@ static void send_join(const struct hostile *h, const struct elv_join *j, struct 
 
 bool join_as(struct hostile *h, uint64_t boot, uint8_t codec)
 {
-    struct answer a;
+    struct answer a = {0};
     const struct elv_join j = proper_join(h, boot, codec);
-    send_join(h, &j, &a);
+    for (int i = 0; i < 20; i++) {
+        send_join(h, &j, &a);
+        if (!a.came || a.code != ELV_CODE_UNAVAILABLE)
+            break;
+        net_idle(200); /* what was asked before is still on its way to the disk */
+    }
     return a.came && a.code == ELV_CODE_CHANGED;
 }
 

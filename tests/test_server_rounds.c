@@ -322,6 +322,33 @@ static void two_requests_for_one_decision_get_the_same_answer(void **state)
     world_free(&w);
 }
 
+static void a_client_that_joins_over_and_over_leaves_room_for_the_others(void **state)
+{
+    (void)state;
+    struct world w;
+    start(&w, 1, "1");
+    w.hold_stores = true;
+    const struct elv_join join = world_join_of(&w, 9);
+    const struct world_reply *reply[6];
+    for (int i = 0; i < 6; i++)
+        reply[i] = world_join_as(&w, 9, &join);
+    assert_false(reply[3]->there);
+    assert_true(world_refused(reply[4], ELV_CODE_UNAVAILABLE, ELV_REASON_FULL));
+    assert_true(world_refused(reply[5], ELV_CODE_UNAVAILABLE, ELV_REASON_FULL));
+    const struct elv_join other = world_join_of(&w, 8);
+    const struct world_reply *r = world_join_as(&w, 8, &other);
+    assert_false(r->there);
+    w.hold_stores = false;
+    world_settle(&w);
+    assert_int_equal(reply[3]->code, ELV_CODE_CHANGED);
+    assert_int_equal(r->code, ELV_CODE_CHANGED);
+    for (int i = 0; i < 20; i++) { /* who waits for the answer may ask as often as it likes */
+        assert_int_equal(world_join_as(&w, 9, &join)->code, ELV_CODE_CHANGED);
+        world_leave(&w, 9);
+    }
+    world_free(&w);
+}
+
 static void nothing_is_acknowledged_before_it_is_durable(void **state)
 {
     (void)state;
@@ -739,6 +766,7 @@ int main(void)
         cmocka_unit_test(when_everybody_declines_the_round_is_given_up_at_once),
         cmocka_unit_test(an_older_process_on_the_same_identity_is_kept_out),
         cmocka_unit_test(two_requests_for_one_decision_get_the_same_answer),
+        cmocka_unit_test(a_client_that_joins_over_and_over_leaves_room_for_the_others),
         cmocka_unit_test(nothing_is_acknowledged_before_it_is_durable),
         cmocka_unit_test(a_decision_that_cannot_be_stored_is_not_acknowledged_until_it_is),
         cmocka_unit_test(a_version_that_cannot_be_stored_is_stored_later),
