@@ -8,10 +8,12 @@ struct elv_sync_round elv_core_view(const struct elv_server *s)
     const struct elv_round *r = &s->round;
     const bool open = r->state == ELV_ROUND_OPEN;
     return (struct elv_sync_round){
+        .seq = r->seq,
         .version = r->version,
         .n_asked = r->n_asked,
         .n_got = r->n_got,
         .n_waiting = r->n_waiting,
+        .n_joined = s->roster.n_joined,
         .opened = open ? r->opened : ELV_NEVER,
         .deadline = open ? r->deadline : ELV_NEVER,
     };
@@ -185,6 +187,7 @@ static struct elv_sync_worth ask_policy(struct elv_server *s, const struct elv_u
         .norm2 = norm2,
         .bytes = up->bytes,
         .compute_ms = c->compute_ms,
+        .started = s->round.opened,
     };
     return s->policies.sync->on_update(s->sync_state, &s->sync_cfg, &view, &u, s->now);
 }

@@ -49,10 +49,12 @@ void elv_job_init(struct elv_job *job)
         .arithmetic = ELV_ARITHMETIC_FAST,
         .sync = "bsp",
         .deadline_us = 60000000,
+        .publish_us = 1000000,
         .quorum = 1,
         .rule = "fedavg",
         .weight = ELV_WEIGHT_SAMPLES,
         .max_weight = 100000,
+        .masking = ELV_MASKING_NONE,
         .select = "uniform",
         .sizing = "fixed",
         .up = {{.id = ELV_CODEC_Q8}},
@@ -173,38 +175,48 @@ static bool known_section(const char *section)
     return false;
 }
 
-static bool param_value(struct elv_text t, double *v)
+static bool is_name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+static bool param_value(struct elv_text t, struct elv_param *p)
 {
     elv_time_us us;
     bool on;
-    if (elv_value_number(t, v))
+    p->kind = ELV_PARAM_NUMBER;
+    if (elv_value_number(t, &p->value))
         return true;
+    p->kind = ELV_PARAM_DURATION;
     if (elv_value_duration(t, &us)) {
-        *v = (double)us;
+        p->value = (double)us;
         return true;
     }
-    if (!elv_value_bool(t, &on))
+    p->kind = ELV_PARAM_WORD;
+    for (size_t i = 0; i < t.len; i++)
+        if (!is_name_char(t.at[i]))
+            return false;
+    if (t.len >= sizeof p->word)
         return false;
-    *v = on ? 1 : 0;
+    memcpy(p->word, t.at, t.len);
+    p->value = elv_value_bool(t, &on) && on ? 1 : 0;
     return true;
 }
 
 static bool param_name_ok(const char *name)
 {
     size_t n = 0;
-    for (; name[n] != '\0'; n++) {
-        const char c = name[n];
-        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '_' && c != '-')
+    for (; name[n] != '\0'; n++)
+        if (!is_name_char(name[n]))
             return false;
-    }
     return n > 0 && n < sizeof((struct elv_param *)0)->name;
 }
 
 static enum elv_err set_param(struct elv_params *params, const char *section, const char *name,
                               struct elv_text value, uint32_t line, char why[ELV_JOB_ERROR_MAX])
 {
-    static const char accepts[] = "a number, a time such as 500ms or 30s, on or off";
-    double v;
+    static const char accepts[] = "a number, a time such as 500ms or 30s, or a word";
+    struct elv_param p = {.line = line};
     uint32_t i = 0;
     if (!param_name_ok(name))
         return no_such_key(section, name, why);
@@ -216,15 +228,11 @@ static enum elv_err set_param(struct elv_params *params, const char *section, co
         say(why, "[", section, "] has no room for another parameter");
         return ELV_ERR_FULL;
     }
-    if (!param_value(value, &v))
+    if (!param_value(value, &p))
         return bad_value(name, value, accepts, ELV_ERR_FORMAT, why);
-    if (i == params->n) {
-        params->at[i] = (struct elv_param){0};
-        memcpy(params->at[i].name, name, strlen(name));
-        params->n++;
-    }
-    params->at[i].value = v;
-    params->at[i].line = line;
+    memcpy(p.name, name, strlen(name));
+    params->at[i] = p;
+    params->n += i == params->n;
     return ELV_OK;
 }
 
@@ -256,6 +264,16 @@ enum elv_err elv_job_set(struct elv_job *job, const char *section, const char *k
     return no_such_key(section, key, why);
 }
 
+static void put_param(struct elv_line *out, const struct elv_param *p)
+{
+    if (p->kind == ELV_PARAM_WORD)
+        elv_line_add(out, p->word);
+    else if (p->kind == ELV_PARAM_DURATION)
+        elv_value_put_duration(out, (elv_time_us)p->value);
+    else
+        elv_line_f64(out, p->value);
+}
+
 bool elv_job_key(const struct elv_job *job, size_t i, const char **section, const char **key,
                  char value[ELV_JOB_TEXT_MAX], uint32_t *line)
 {
@@ -272,7 +290,7 @@ bool elv_job_key(const struct elv_job *job, size_t i, const char **section, cons
     for (size_t p = 0; p < POLICIES; p++) {
         const struct elv_params *params = params_of(job, p);
         if (i < params->n) {
-            elv_line_f64(&out, params->at[i].value);
+            put_param(&out, &params->at[i]);
             *section = policies[p].section;
             *key = params->at[i].name;
             *line = params->at[i].line;
@@ -284,13 +302,13 @@ bool elv_job_key(const struct elv_job *job, size_t i, const char **section, cons
 }
 
 /* Values are the same when they print alike, for parameters as for keys. */
-static bool same_number(double a, double b)
+static bool same_param(const struct elv_param *a, const struct elv_param *b)
 {
     char text[2][40];
     struct elv_line l0 = elv_line_of(text[0], sizeof text[0]);
     struct elv_line l1 = elv_line_of(text[1], sizeof text[1]);
-    elv_line_f64(&l0, a);
-    elv_line_f64(&l1, b);
+    put_param(&l0, a);
+    put_param(&l1, b);
     return strcmp(text[0], text[1]) == 0;
 }
 
@@ -301,7 +319,7 @@ static bool same_params(const struct elv_params *a, const struct elv_params *b)
         uint32_t j = 0;
         while (j < b->n && strcmp(a->at[i].name, b->at[j].name) != 0)
             j++;
-        same = j < b->n && same_number(a->at[i].value, b->at[j].value);
+        same = j < b->n && same_param(&a->at[i], &b->at[j]);
     }
     return same;
 }

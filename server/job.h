@@ -19,10 +19,14 @@ extern "C" {
 #define ELV_JOB_OVERRIDE UINT32_MAX /* the line of what a flag said */
 #define ELV_JOB_KEYS_MAX 48u        /* rows of the table in job_keys.c */
 
+enum elv_param_kind { ELV_PARAM_NUMBER, ELV_PARAM_DURATION, ELV_PARAM_WORD };
+
 /* `name = value` of a section, kept for the policy that section names. */
 struct elv_param {
     char name[32];
-    double value; /* durations in microseconds */
+    enum elv_param_kind kind;
+    double value;  /* NUMBER; DURATION: microseconds; WORD: 1 for on, true and yes, else 0 */
+    char word[24]; /* WORD: letters, digits and - _, as given */
     uint32_t line;
 };
 
@@ -32,6 +36,7 @@ struct elv_params {
 };
 
 enum elv_eval_on { ELV_EVAL_SERVER = 1, ELV_EVAL_CLIENTS = 2, ELV_EVAL_BOTH = 3 };
+enum elv_masking { ELV_MASKING_NONE = 1, ELV_MASKING_ADDITIVE = 2 };
 enum elv_weight { ELV_WEIGHT_SAMPLES = 1, ELV_WEIGHT_UNIFORM = 2, ELV_WEIGHT_SEEN = 3 };
 
 struct elv_job {
@@ -62,16 +67,19 @@ struct elv_job {
     float momentum, weight_decay;
     float learning_rate;
     float learning_rate_decay; /* factor per round, 1: none */
+    float proximal;            /* FedProx: mu of mu/2 * |w - w_base|^2; 0: none */
     enum elv_arithmetic arithmetic;
 
     /* [sync] [aggregate] [select] [size]: a name of the list and that policy's own parameters */
     char sync[32];
     struct elv_params sync_params;
     elv_time_us deadline_us;
+    elv_time_us publish_us; /* policies without rounds: versions come no faster */
     uint32_t quorum;
     char rule[32];
     struct elv_params rule_params;
     enum elv_weight weight;
+    enum elv_masking masking;
     uint32_t max_weight;
     char select[32];
     struct elv_params select_params;

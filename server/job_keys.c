@@ -69,6 +69,7 @@ static int place_of(struct elv_text value, const char *const *words)
 static const char *const losses[] = {"softmax-cross-entropy", NULL};
 static const char *const arithmetics[] = {"fast", "reference", NULL};
 static const char *const weights[] = {"samples", "uniform", "seen", NULL};
+static const char *const maskings[] = {"none", "additive", NULL};
 static const char *const places[] = {"server", "clients", "both", NULL};
 
 #define ENUM_KEY(member, type, words)                                                              \
@@ -87,6 +88,7 @@ static const char *const places[] = {"server", "clients", "both", NULL};
 ENUM_KEY(loss, elv_loss, losses)
 ENUM_KEY(arithmetic, elv_arithmetic, arithmetics)
 ENUM_KEY(weight, elv_weight, weights)
+ENUM_KEY(masking, elv_masking, maskings)
 ENUM_KEY(eval_on, elv_eval_on, places)
 
 /* "sgd [momentum M] [weight_decay D]" */
@@ -283,12 +285,16 @@ static const struct elv_job_key keys[] = {
      .accepts = "a number from 0 to 1000000"},
     {KEY("client", "learning_rate_decay"), MEMBER(F32, learning_rate_decay), RANGE(1e-6, 1),
      .accepts = "a factor per round, above 0 and up to 1"},
+    {KEY("client", "proximal"), MEMBER(F32, proximal), RANGE(0, 1e6),
+     .accepts = "a number from 0 (none) to 1000000"},
     {KEY("client", "arithmetic"), SPECIAL(arithmetic), .accepts = "fast or reference"},
 
     {KEY("sync", "policy"), MEMBER(TEXT, sync), .fits = is_word, .may_change = true,
      .accepts = "the name of a policy, such as bsp or backup"},
     {KEY("sync", "deadline"), MEMBER(DURATION, deadline_us), RANGE(1000, DEADLINE_MAX_US),
      .may_change = true, .accepts = "a time from 1ms to 960h, such as 500ms, 30s or 2h"},
+    {KEY("sync", "publish_interval"), MEMBER(DURATION, publish_us), RANGE(0, DEADLINE_MAX_US),
+     .may_change = true, .accepts = "a time from 0s to 960h, such as 500ms, 1s or 5m"},
     {KEY("sync", "quorum"), MEMBER(U32, quorum), RANGE(1, 1e6), .may_change = true,
      .accepts = MILLION_1},
 
@@ -297,6 +303,7 @@ static const struct elv_job_key keys[] = {
     {KEY("aggregate", "weight"), SPECIAL(weight), .accepts = "samples, uniform or seen"},
     {KEY("aggregate", "max_weight"), MEMBER(U32, max_weight), RANGE(1, 4294967295.0),
      .accepts = "a whole number from 1 to 4294967295"},
+    {KEY("aggregate", "masking"), SPECIAL(masking), .accepts = "none or additive"},
 
     {KEY("select", "policy"), MEMBER(TEXT, select), .fits = is_word, .may_change = true,
      .accepts = "the name of a policy, such as uniform"},

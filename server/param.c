@@ -21,7 +21,29 @@ double elv_param_get(const struct elv_params *params, const char *name, double o
 
 bool elv_param_is_count(const struct elv_param *p, double least, double most)
 {
-    return p->value >= least && p->value <= most && p->value == (double)(int64_t)p->value;
+    return elv_param_is_number(p, least, most) && p->value == (double)(int64_t)p->value;
+}
+
+bool elv_param_is_number(const struct elv_param *p, double least, double most)
+{
+    return p->kind == ELV_PARAM_NUMBER && p->value >= least && p->value <= most;
+}
+
+bool elv_param_is_duration(const struct elv_param *p, double least, double most)
+{
+    return p->kind == ELV_PARAM_DURATION && p->value >= least && p->value <= most;
+}
+
+int elv_param_word(const struct elv_params *params, const char *name, const char *const *words,
+                   int otherwise)
+{
+    const struct elv_param *p = elv_param_find(params, name);
+    if (p == NULL)
+        return otherwise;
+    for (int i = 0; p->kind == ELV_PARAM_WORD && words[i]; i++)
+        if (strcmp(words[i], p->word) == 0)
+            return i;
+    return -1;
 }
 
 enum elv_err elv_param_refuse(char why[ELV_JOB_ERROR_MAX], const char *sentence)

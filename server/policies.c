@@ -11,8 +11,11 @@
 
 #define SYNCS(X)                                                                                   \
     X(sync, bsp)                                                                                   \
-    X(sync, backup)
-#define RULES(X) X(rule, fedavg)
+    X(sync, backup)                                                                                \
+    /* one line each */
+#define RULES(X)                                                                                   \
+    X(rule, fedavg)                                                                                \
+    /* one line each */
 #define SELECTS(X) X(select, uniform)
 #define SIZINGS(X) X(sizing, fixed)
 
@@ -69,10 +72,25 @@ static enum elv_err none_such(char why[ELV_JOB_ERROR_MAX], const char *asked,
 static enum elv_err check_sync(const struct elv_job *job, const struct elv_sync *sync,
                                char why[ELV_JOB_ERROR_MAX], uint32_t *line)
 {
-    const struct elv_sync_cfg cfg = {
-        .quorum = job->quorum, .deadline_us = job->deadline_us, .params = &job->sync_params};
+    const struct elv_sync_cfg cfg = {.quorum = job->quorum,
+                                     .deadline_us = job->deadline_us,
+                                     .publish_us = job->publish_us,
+                                     .seed = job->seed,
+                                     .params = &job->sync_params};
     const enum elv_err err = elv_param_check_names(&job->sync_params, sync->params, why, line);
-    return err != ELV_OK || sync->check == NULL ? err : sync->check(&cfg, why, line);
+    if (err != ELV_OK)
+        return err;
+    if (job->masking != ELV_MASKING_NONE) {
+        *line = elv_job_line(job, "aggregate.masking");
+        return elv_param_refuse(
+            why,
+            sync->single
+                ? "this [sync] policy needs the update of each client by itself, which masking "
+                  "hides; take masking = none, or a policy that sums: bsp, backup, dbw, ebsp, "
+                  "overselect or fedbuff"
+                : "this version has no masking = additive yet; give none");
+    }
+    return sync->check == NULL ? ELV_OK : sync->check(&cfg, why, line);
 }
 
 static enum elv_err check_params(const struct elv_params *params, const char *const *names,

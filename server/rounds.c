@@ -233,7 +233,8 @@ void elv_core_check_round(struct elv_server *s)
         sync->on_timer(s->sync_state, &s->sync_cfg, &view, s->now);
     const bool quorum = view.n_got >= s->sync_cfg.quorum;
     const bool late = s->now >= s->round.deadline;
-    if (quorum && (late || sync->should_commit(s->sync_state, &s->sync_cfg, &view, s->now)))
+    if (quorum &&
+        (late || sync->should_commit(s->sync_state, &s->sync_cfg, &view, s->now) != ELV_SYNC_NO))
         elv_core_close_round(s);
     else if (!quorum && (late || view.n_waiting == 0))
         elv_core_fail_round(s);

@@ -14,9 +14,10 @@ struct elv_rule_step {
     const struct elv_kernels *kernels;
     uint32_t version;   /* that is being made */
     const int64_t *sum; /* [n] weighted sum of the updates, in fixed point */
-    double gain;        /* sum * gain is the weighted mean */
+    double gain;        /* sum * gain is the step that the updates ask for: their weighted mean,
+                           unless the synchronisation policy divides by something else */
     float *w;           /* [n] in: the model so far; out: the next */
-    float *mean;        /* [n] scratch */
+    float *mean;        /* [n] scratch; out: sum * gain */
     float *state;       /* [n * state_per_param] the rule's own, kept over versions */
     size_t n;           /* coordinates in this range */
 };
@@ -28,6 +29,11 @@ struct elv_rule {
                           uint32_t *line); /* may be NULL */
     uint32_t state_per_param;              /* floats */
     void (*apply)(const struct elv_rule_step *s);
+
+    /* How much local work an update stands for, 1 or more: its weight is divided by it, and the
+     * step multiplied by the mean of it over the claims, so that more steps do not mean more say.
+     * NULL: 1. Depends on the job and the update's steps alone. */
+    double (*effort)(const struct elv_job *job, uint32_t steps);
 };
 
 /* NULL when there is no such rule. */

@@ -75,6 +75,8 @@ static enum elv_err prepare(struct elv_server *s, const struct elv_server_cfg *c
         .clients_max = l->clients_max,
         .quorum = job->quorum > 0 ? job->quorum : 1,
         .deadline_us = job->deadline_us,
+        .publish_us = job->publish_us,
+        .seed = job->seed,
         .params = &job->sync_params,
     };
     return ELV_OK;

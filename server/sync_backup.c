@@ -52,11 +52,11 @@ static struct elv_sync_worth on_update(void *state, const struct elv_sync_cfg *c
 }
 
 /* Fewer than k may be left of those asked; then all of them are enough. */
-static bool should_commit(const void *state, const struct elv_sync_cfg *cfg,
-                          const struct elv_sync_round *r, elv_time_us now)
+static enum elv_sync_commit_when should_commit(const void *state, const struct elv_sync_cfg *cfg,
+                                               const struct elv_sync_round *r, elv_time_us now)
 {
     (void)state, (void)now;
-    return r->n_got >= wanted(cfg, r) || r->n_waiting == 0;
+    return r->n_got >= wanted(cfg, r) || r->n_waiting == 0 ? ELV_SYNC_MUST : ELV_SYNC_NO;
 }
 
 static bool interrupts(const void *state, const struct elv_sync_cfg *cfg, struct elv_sync_client c)

@@ -14,11 +14,11 @@ static struct elv_sync_worth on_update(void *state, const struct elv_sync_cfg *c
     return (struct elv_sync_worth){.counts = u->version == r->version, .weight = 1.0};
 }
 
-static bool should_commit(const void *state, const struct elv_sync_cfg *cfg,
-                          const struct elv_sync_round *r, elv_time_us now)
+static enum elv_sync_commit_when should_commit(const void *state, const struct elv_sync_cfg *cfg,
+                                               const struct elv_sync_round *r, elv_time_us now)
 {
     (void)state, (void)cfg, (void)now;
-    return r->n_waiting == 0;
+    return r->n_waiting == 0 ? ELV_SYNC_MUST : ELV_SYNC_NO;
 }
 
 const struct elv_sync elv_sync_bsp = {

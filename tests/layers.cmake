@@ -10,6 +10,9 @@ set(kernels_may common kernels)
 set(client_may common kernels client)
 set(server_may common kernels server)
 set(ports_may common ports)
+# The simulator puts both roles together, in this folder alone.
+set(lab ports/sim/lab)
+set(lab_may common kernels client server ports)
 
 # The composition roots: production mains, the only files of their folders that wire ports in.
 set(roots client/elver_client.c server/elver_server.c server/elver_key.c ports/sim/elver_sim.c)
@@ -84,6 +87,8 @@ foreach(layer common kernels client server ports)
         if(file IN_LIST roots)
             set(may ${${file}_may})
             set(is_root TRUE)
+        elseif(file MATCHES "^${lab}/")
+            set(may ${lab_may})
         endif()
         file(STRINGS ${ROOT}/${file} includes REGEX "^ *# *include \"")
         foreach(line ${includes})

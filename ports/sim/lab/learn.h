@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ports/sim/lab/learn.h - what happens inside a simulated client's training.
+ *
+ * A learner makes updates. Pieces of work that are under way at the same time come in one call, so
+ * that a learner may train them as a cohort; the result of each is the same bits whatever the
+ * others in the call are. */
+#ifndef ELV_PORTS_SIM_LAB_LEARN_H
+#define ELV_PORTS_SIM_LAB_LEARN_H
+
+#include "client/trainer.h"
+#include "server/score.h"
+#include "server/sizing.h"
+
+struct elv_lab_task {
+    uint32_t client;     /* number, from 1 */
+    uint32_t assignment; /* with the client: names the streams of random numbers */
+    uint32_t version;
+    const float *base; /* [n_params] the version it trains from */
+    struct elv_size size;
+    float learning_rate;
+    float *update;                 /* [n_params] out: trained - base, as the server decodes it */
+    uint32_t samples, seen, steps; /* out */
+    double loss_sum;               /* out: over `seen` */
+    uint64_t bytes_up;             /* out: what the encoded update takes; 0: as f32 */
+    struct elv_eval_sums eval;     /* out: of the base on the client's own examples; n 0: none */
+};
+
+struct elv_lab_score {
+    double loss;               /* NAN: unknown */
+    double accuracy;           /* negative: the learner knows none */
+    struct elv_eval_sums sums; /* n 0: none */
+};
+
+struct elv_lab_learner {
+    void *self;
+    uint32_t n_params;   /* 0: nothing is learnt */
+    uint64_t bytes_down; /* that a version takes to fetch */
+    uint32_t gather_max; /* pieces of work that `train` takes at once; 1 or more */
+
+    /* The first version, [n_params]. */
+    void (*init)(void *self, float *w);
+    /* Work of the client as it is known before: samples it claims. */
+    uint32_t (*samples)(void *self, uint32_t client);
+    /* Local steps and samples a piece of work takes, before it is done: for its compute time. */
+    void (*effort)(void *self, uint32_t client, struct elv_size size, uint32_t *steps,
+                   uint32_t *seen);
+    enum elv_err (*train)(void *self, struct elv_lab_task *tasks, uint32_t n);
+    enum elv_err (*evaluate)(void *self, const float *w, struct elv_lab_score *out);
+    void (*free)(void *self);
+};
+
+#endif
