@@ -272,7 +272,7 @@ static void values_print_as_they_would_be_read(void **state)
         {"sync", "a-name_of_9_and_20_characters_z", "2", "2"},
         {"aggregate", "beta", "9/10", "0.9"},
         {"select", "share", "0.1", "0.1"},
-        {"size", "target", "10ms", "10000"},
+        {"size", "target", "10ms", "10ms"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct elv_job job;
@@ -358,7 +358,7 @@ static void a_wrong_key_or_value_is_answered_with_what_would_be_right(void **sta
         {"sync", "mode", "two words", ELV_ERR_FORMAT, "a number, a time"},
         {"sync", "", "1", ELV_ERR_MISSING, "it has policy"},
         {"sync", "a_name_of_thirty_two_characters_", "1", ELV_ERR_MISSING, "it has policy"},
-        {"sync", "Mode", "1", ELV_ERR_MISSING, "it has policy, deadline, quorum"},
+        {"sync", "Mode", "1", ELV_ERR_MISSING, "it has policy, deadline, publish_interval, quorum"},
         {"aggregate", "weight", "size", ELV_ERR_FORMAT, "samples, uniform or seen"},
         {"aggregate", "max_weight", "0", ELV_ERR_RANGE, "from 1"},
         {"aggregate", "max_weight", "4294967296", ELV_ERR_RANGE, "4294967295"},
