@@ -12,6 +12,7 @@
 #define SYNCS(X)                                                                                   \
     X(sync, bsp)                                                                                   \
     X(sync, backup)                                                                                \
+    X(sync, asp)                                                                                   \
     /* one line each */
 #define RULES(X)                                                                                   \
     X(rule, fedavg)                                                                                \
