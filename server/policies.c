@@ -13,6 +13,7 @@
     X(sync, bsp)                                                                                   \
     X(sync, backup)                                                                                \
     X(sync, dbw)                                                                                   \
+    X(sync, asp)                                                                                   \
     /* one line each */
 #define RULES(X)                                                                                   \
     X(rule, fedavg)                                                                                \
