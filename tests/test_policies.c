@@ -163,6 +163,23 @@ static void uniform_selection_is_fair_sorted_and_repeatable(void **state)
     assert_int_equal(choose(7, 1, 3, 0, a), 0);
 }
 
+static void drawing_places_is_choosing_without_the_candidates(void **state)
+{
+    (void)state;
+    enum { N = 40 };
+    struct elv_candidate at[N];
+    uint32_t places[N];
+    for (uint32_t count = 1; count <= N; count++) {
+        const struct elv_select_ask ask = {.seed = 3, .round = count, .count = count};
+        assert_int_equal(choose(3, count, count, N, at), count);
+        elv_select_by_name("uniform")->draw(&ask, N, places);
+        for (uint32_t i = 0; i < count; i++) {
+            assert_int_equal(at[i].client, 10 + 3 * places[i]);
+            assert_int_equal(at[i].row, N - places[i]);
+        }
+    }
+}
+
 static void fixed_sizing_gives_what_the_job_says(void **state)
 {
     (void)state;
@@ -255,6 +272,7 @@ int main(void)
         cmocka_unit_test(backup_wants_one_of_its_parameters),
         cmocka_unit_test(a_job_that_names_no_policy_of_ours_is_told_which_there_are),
         cmocka_unit_test(uniform_selection_is_fair_sorted_and_repeatable),
+        cmocka_unit_test(drawing_places_is_choosing_without_the_candidates),
         cmocka_unit_test(fixed_sizing_gives_what_the_job_says),
         cmocka_unit_test(fedavg_adds_the_mean),
         cmocka_unit_test(scales_keep_every_sum_below_two_to_the_61),
