@@ -37,12 +37,15 @@ static void only_updates_of_the_rounds_own_version_count(void **state)
     const struct elv_params k = one_param("k", 4);
     const struct elv_sync_cfg cfg = {.quorum = 1, .params = &k};
     const struct elv_sync_round r = {.version = 3, .n_asked = 5};
-    for (size_t i = 0; i < elv_sync_count(); i++)
+    for (size_t i = 0; i < elv_sync_count(); i++) {
+        if (elv_sync_at(i)->state_len || elv_sync_at(i)->flow == ELV_SYNC_STREAM)
+            continue; /* have tests of their own */
         for (uint32_t version = 2; version <= 4; version++) {
             const struct elv_sync_update u = {.version = version};
             const struct elv_sync_worth w = elv_sync_at(i)->on_update(NULL, &cfg, &r, &u, 0);
             assert_int_equal(w.counts, version == 3);
         }
+    }
 }
 
 /* Each row is one situation and the answer; read it as a sentence. */
