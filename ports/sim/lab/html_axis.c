@@ -97,20 +97,25 @@ void html_axis_time(struct html_axis *a, double end_us)
         a->ticks[i] *= a->unit;
 }
 
-static double log_of(double v) { return (double)elv_ln((float)v); }
+/* Natural logarithm of v > 0, beyond what a float holds, too. */
+static double log_of(double v)
+{
+    const int e = html_decade(v);
+    return (double)e * 2.302585092994046 + (double)elv_ln((float)(v / html_power10(e)));
+}
 
 double html_axis_place(const struct html_axis *a, double v)
 {
     double at = (v - a->lo) / (a->hi - a->lo);
     if (a->log)
         at = v <= a->lo ? 0.0 : (log_of(v) - log_of(a->lo)) / (log_of(a->hi) - log_of(a->lo));
-    return at < 0.0 ? 0.0 : at > 1.0 ? 1.0 : at;
+    return at > 1.0 ? 1.0 : at >= 0.0 ? at : 0.0; /* also of what is no number */
 }
 
 void html_axis_number(struct html *h, const struct html_axis *a, double v)
 {
-    if (a->log)
-        html_figure(h, v, 1);
+    if (a->log || a->decimals > 6)
+        html_figure(h, v / a->unit, a->log ? 1 : 3);
     else
         html_fixed(h, v / a->unit, a->decimals);
 }

@@ -45,10 +45,18 @@ static void put_whisker(struct html *h, const struct html_spread *s, double most
     html_put(h, "/>");
 }
 
-static void put_range(struct html *h, const struct html_spread *s, enum html_unit unit)
+/* `of`: seeds that a figure was looked for in, said when fewer have one. */
+static void put_range(struct html *h, const struct html_spread *s, enum html_unit unit, uint32_t of)
 {
     html_put(h, "<td class=\"n\">");
     html_value(h, s->mean, unit);
+    if (s->n > 0 && s->n < of) {
+        html_put(h, " <small>");
+        html_uint(h, s->n);
+        html_put(h, " of ");
+        html_uint(h, of);
+        html_put(h, "</small>");
+    }
     html_put(h, "</td><td class=\"n range\">");
     html_range(h, s, unit);
     html_put(h, "</td>");
@@ -72,7 +80,7 @@ static void bar_row(struct html *h, uint32_t label, const struct html_spread *s,
         put_whisker(h, s, most);
     }
     html_put(h, "</svg></td>");
-    put_range(h, s, unit);
+    put_range(h, s, unit, h->labels[label].n_runs);
     html_put(h, "</tr>\n");
 }
 
@@ -282,7 +290,7 @@ static void put_histogram(struct html *h, uint32_t label, uint32_t n)
     html_put(h, "\">");
     html_text(h, l->name);
     html_put(h, "</h3><p>mean ");
-    html_value(h, l->of[HTML_STALENESS].mean, HTML_PLAIN);
+    html_figure(h, l->of[HTML_STALENESS].mean, 3);
     html_put(h, ", peak ");
     html_value(h, most, HTML_SHARE);
     html_put(h, "</p>\n<svg class=\"hist\" role=\"img\" aria-label=\"staleness histogram\">");

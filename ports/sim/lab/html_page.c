@@ -176,18 +176,18 @@ struct column {
 };
 
 static const struct column columns[] = {
-    {"ran for", HTML_ENDED, HTML_TIME},
-    {"versions", HTML_VERSIONS, HTML_COUNT},
     {"best accuracy", HTML_ACCURACY, HTML_RATIO},
     {"last loss", HTML_LOSS, HTML_PLAIN},
-    {"updates per s", HTML_RATE, HTML_PLAIN},
+    {"waiting", HTML_WAITING, HTML_SHARE},
+    {"staleness", HTML_STALENESS, HTML_PLAIN},
+    {"fairness", HTML_FAIRNESS, HTML_RATIO},
+    {"updates/s", HTML_RATE, HTML_PLAIN},
+    {"versions", HTML_VERSIONS, HTML_COUNT},
     {"used", HTML_USED, HTML_COUNT},
     {"late", HTML_LATE, HTML_COUNT},
     {"discarded", HTML_DISCARDED, HTML_COUNT},
     {"dropped", HTML_DROPPED, HTML_COUNT},
-    {"waiting", HTML_WAITING, HTML_SHARE},
-    {"staleness", HTML_STALENESS, HTML_PLAIN},
-    {"fairness", HTML_FAIRNESS, HTML_RATIO},
+    {"ran for", HTML_ENDED, HTML_TIME},
 };
 enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
 

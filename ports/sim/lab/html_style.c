@@ -37,7 +37,7 @@ static const char page[] =
     ".over{margin:0;color:var(--muted);font-size:12px;font-weight:600;letter-spacing:.08em;"
     "text-transform:uppercase}\n"
     "h1{margin:2px 0 8px;font-size:30px;line-height:1.2;font-weight:680;letter-spacing:-.01em}\n"
-    ".lead{margin:0 0 18px;font-size:19px;max-width:46em}.lead strong{color:var(--accent)}\n"
+    ".lead{margin:0 0 18px;font-size:19px;max-width:60em}.lead strong{color:var(--accent)}\n"
     ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(128px,1fr));gap:10px;"
     "margin:0}\n"
     ".tiles div{background:var(--card);border:1px solid var(--rule);border-radius:10px;"
@@ -59,7 +59,7 @@ static const char plots[] =
     "justify-content:space-between}\n"
     ".goalsay::before{content:\"\";display:inline-block;width:22px;margin-right:6px;"
     "vertical-align:middle;border-top:2px dotted var(--text)}\n"
-    ".plot{display:grid;grid-template-columns:44px minmax(0,1fr) 132px;"
+    ".plot{display:grid;grid-template-columns:44px minmax(0,1fr) 152px;"
     "grid-template-rows:300px 40px}\n"
     ".y{position:relative}.y span{position:absolute;right:8px;transform:translateY(-50%);"
     "color:var(--muted);font-size:12px;white-space:nowrap}\n"
@@ -94,7 +94,7 @@ static const char bars[] =
     ".pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(300px,1fr));gap:0 40px}\n"
     ".fill{fill:var(--k)}.pale{fill:var(--k);opacity:.35}.whisker{stroke:var(--text);"
     "stroke-width:2.5}\n"
-    ".smalls{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));"
+    ".smalls{display:grid;grid-template-columns:repeat(auto-fill,minmax(160px,1fr));"
     "gap:12px 18px}\n"
     ".small{min-width:0}.small h3{margin:0;white-space:nowrap;overflow:hidden;"
     "text-overflow:ellipsis}.small p{margin:0 0 4px;color:var(--muted);font-size:12px;"
@@ -106,7 +106,7 @@ static const char tables[] =
     "details{margin-top:8px;font-size:13px}summary{color:var(--muted);cursor:pointer;"
     "width:fit-content}summary:hover{color:var(--text)}\n"
     ".scroll{overflow-x:auto;max-width:100%;overflow-wrap:normal}\n"
-    ".scroll table{min-width:100%}.scroll th,.scroll td{padding:4px 8px;border-top:1px solid "
+    ".scroll table{min-width:100%}.scroll th,.scroll td{padding:4px 7px;border-top:1px solid "
     "var(--rule);white-space:nowrap;vertical-align:top}.scroll thead th{border-top:0;"
     "color:var(--muted);font-weight:500;font-size:12px}.scroll tbody th{position:sticky;left:0;"
     "background:var(--card)}\n"
@@ -114,8 +114,8 @@ static const char tables[] =
     ".sections{columns:2;column-gap:36px}.section{break-inside:avoid;padding-bottom:6px}"
     ".section h3{font-family:ui-monospace,Menlo,Consolas,monospace}"
     ".section table{width:100%;table-layout:fixed}.section th,.section td{padding:2px 8px 2px 0;"
-    "border-top:1px solid var(--rule);vertical-align:top}.section th{width:34%}"
-    ".origin{color:var(--muted);width:30%}\n";
+    "border-top:1px solid var(--rule);vertical-align:top}.section th{width:38%}"
+    ".origin{color:var(--muted);width:27%}\n";
 
 static const char narrow[] =
     "@media (max-width:1000px){main{grid-template-columns:minmax(0,1fr)}}\n"

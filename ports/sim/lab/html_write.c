@@ -200,16 +200,17 @@ static const struct scale *scale_for(double v, enum html_unit unit)
     return s;
 }
 
-static void put_number(struct html *h, double v, enum html_unit unit)
+/* `fine`: a digit more, where it is a figure of its own. */
+static void put_number(struct html *h, double v, enum html_unit unit, bool fine)
 {
     if (unit == HTML_RATIO)
-        html_fixed(h, v, 4);
+        html_fixed(h, v, fine ? 4 : 3);
     else if (unit == HTML_SHARE)
         html_fixed(h, v, 1);
     else if (unit == HTML_COUNT)
         html_fixed(h, v, fabs(v) < 100.0 && v != floor(v) ? 1 : 0);
     else
-        html_figure(h, v, unit == HTML_PLAIN ? 4 : 3);
+        html_figure(h, v, unit == HTML_PLAIN && fine ? 4 : 3);
 }
 
 static void put_unit(struct html *h, const struct scale *s)
@@ -227,7 +228,7 @@ void html_value(struct html *h, double v, enum html_unit unit)
         html_put(h, v == 0.0 ? "0" : "\xe2\x80\x93");
         return;
     }
-    put_number(h, v / s->unit, unit);
+    put_number(h, v / s->unit, unit, true);
     put_unit(h, s);
 }
 
@@ -236,9 +237,9 @@ void html_range(struct html *h, const struct html_spread *s, enum html_unit unit
     if (s->n < 2 || !(s->hi - s->lo > fabs(s->hi) * 5e-4))
         return;
     const struct scale *scale = scale_for(s->hi, unit);
-    put_number(h, s->lo / scale->unit, unit);
+    put_number(h, s->lo / scale->unit, unit, false);
     html_put(h, s->lo < 0.0 || s->hi < 0.0 ? " to " : "\xe2\x80\x93"); /* U+2013 */
-    put_number(h, s->hi / scale->unit, unit);
+    put_number(h, s->hi / scale->unit, unit, false);
     put_unit(h, scale);
 }
 
