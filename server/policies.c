@@ -12,6 +12,8 @@
 #define SYNCS(X)                                                                                   \
     X(sync, bsp)                                                                                   \
     X(sync, backup)                                                                                \
+    X(sync, dbw)                                                                                   \
+    X(sync, asp)                                                                                   \
     /* one line each */
 #define RULES(X)                                                                                   \
     X(rule, fedavg)                                                                                \
