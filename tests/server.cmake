@@ -11,6 +11,8 @@ elv_test(test_server_deflate server_world.c fake_disk.c elv_server elv_port_zlib
 elv_test(test_policies elv_server)
 elv_test(test_zipline elv_server)
 elv_test(test_ledger elv_server)
+elv_test(test_dbw elv_server)
+elv_test(test_gain elv_server)
 elv_test(test_time_table elv_server)
 elv_test(test_upload fake_disk.c elv_server)
 elv_test(test_roster elv_server)
