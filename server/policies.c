@@ -12,6 +12,7 @@
 #define SYNCS(X)                                                                                   \
     X(sync, bsp)                                                                                   \
     X(sync, backup)                                                                                \
+    X(sync, ebsp)                                                                                  \
     X(sync, dbw)                                                                                   \
     X(sync, asp)                                                                                   \
     X(sync, ssp)                                                                                   \
