@@ -77,6 +77,13 @@ static enum elv_err check(struct elv_swarm *s, char *why)
 
 static void *zeros(size_t n, size_t size) { return n > 0 ? elv_sim_alloc(n * size) : NULL; }
 
+/* Only here can a version be pushed, as the papers have it: a live server's clients fetch. */
+static bool pushes(const struct elv_params *params)
+{
+    static const char *const variants[] = {"psw", "psi", NULL};
+    return elv_param_word(params, "variant", variants, -1) >= 0;
+}
+
 static void set_policy(struct elv_swarm *s)
 {
     const struct elv_sync *sync = s->policies.sync;
@@ -87,6 +94,7 @@ static void set_policy(struct elv_swarm *s)
                                         .publish_us = s->job->publish_us,
                                         .seed = s->cfg.seed,
                                         .params = &s->job->sync_params};
+    s->pushes = pushes(&s->job->sync_params);
     s->sync_state = zeros(sync->state_len ? sync->state_len(&s->sync_cfg) : 0, 1);
 }
 

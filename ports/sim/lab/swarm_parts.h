@@ -231,6 +231,8 @@ void elv_swarm_train(struct elv_swarm *s, struct elv_swarm_work *w);
 bool elv_swarm_judge(struct elv_swarm *s, struct elv_swarm_work *w);
 
 /* swarm_version.c */
+/* How the version would be scaled that is being made. */
+struct elv_sync_scale elv_swarm_scale(const struct elv_swarm *s);
 void elv_swarm_first_version(struct elv_swarm *s);
 void elv_swarm_release(struct elv_swarm *s, uint32_t version);
 float *elv_swarm_vector(struct elv_swarm *s);

@@ -59,6 +59,7 @@ static void prepare(struct elv_swarm *s, struct elv_swarm_work *w, struct elv_la
 static void keep(const struct elv_swarm *s, struct elv_swarm_work *w, const struct elv_lab_task *t)
 {
     w->trained = true;
+    w->err = t->err;
     w->samples = t->samples;
     w->seen = t->seen;
     w->steps = t->steps;
@@ -96,6 +97,16 @@ static double norm2_of(const struct elv_swarm *s, const float *v)
         sum += part;
     }
     return sum;
+}
+
+/* Models are mixed, not steps: what counts is how far the client's model is from the one that the
+ * open round started from. For an update made from that one it is the update. */
+static void take_as_model(const struct elv_swarm *s, struct elv_swarm_work *w)
+{
+    const float *base = s->versions.at[w->base].w;
+    const float *now = s->versions.at[s->versions.newest].w;
+    for (uint32_t i = 0; base != now && i < s->learner->n_params; i++)
+        w->update[i] = (base[i] - now[i]) + w->update[i];
 }
 
 /* What the server refuses whatever the policy says. */
@@ -168,9 +179,11 @@ bool elv_swarm_judge(struct elv_swarm *s, struct elv_swarm_work *w)
     elv_swarm_train(s, w);
     const uint64_t since = s->counted - s->versions.at[w->base].counted;
     const uint32_t staleness = s->flow == &elv_swarm_rounds ? 0 : (uint32_t)since;
-    struct elv_sync_worth worth = {.counts = s->err == ELV_OK};
+    struct elv_sync_worth worth = {.counts = s->err == ELV_OK && w->err == ELV_OK};
     if (w->update && worth.counts) {
         norm2 = norm2_of(s, w->update);
+        if (elv_swarm_scale(s).mixes)
+            take_as_model(s, w);
         worth.counts = is_sound(s, w, norm2);
     }
     if (worth.counts)

@@ -112,7 +112,7 @@ static double gain_of(const struct elv_swarm *s, const struct elv_sync_scale *sc
     return elv_mean_gain(&s->scales, by > 0 ? by : 1) * scale->step * effort;
 }
 
-static struct elv_sync_scale scale_of(const struct elv_swarm *s)
+struct elv_sync_scale elv_swarm_scale(const struct elv_swarm *s)
 {
     const struct elv_sync *sync = s->policies.sync;
     const struct elv_sync_round view = elv_swarm_view(s);
@@ -137,7 +137,7 @@ static double mean_norm2(struct elv_swarm *s)
 /* NULL: it would not be finite. */
 static float *apply_rule(struct elv_swarm *s)
 {
-    const struct elv_sync_scale scale = scale_of(s);
+    const struct elv_sync_scale scale = elv_swarm_scale(s);
     const uint32_t n = n_params(s);
     float *w = elv_swarm_vector(s);
     memcpy(w, s->versions.at[s->versions.newest].w, n * sizeof *w);
