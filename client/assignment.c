@@ -222,6 +222,7 @@ static struct elv_task task_of(const struct elv_client *c)
                              .rate = c->ticket.learning_rate,
                              .momentum = c->manifest.momentum,
                              .decay = c->manifest.weight_decay,
+                             .prox_mu = c->manifest.proximal,
                              .arithmetic = c->manifest.arithmetic};
 }
 

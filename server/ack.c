@@ -20,9 +20,7 @@ static void answer_join(struct elv_server *s, const struct elv_answer *a, struct
         elv_roster_set_joined(&s->roster, a->row, true);
         s->stats.joins++;
         elv_note_add(&s->notes, ELV_NOTE_JOINED, s->now)->client = row->client;
-        if (s->policies.sync->on_join)
-            s->policies.sync->on_join(s->sync_state, &s->sync_cfg,
-                                      (struct elv_sync_client){a->row, row->client}, s->now);
+        elv_core_tell_joined(s, a->row);
     }
     const uint32_t jitter = 2 * s->roster.n_joined;
     joined.jitter_ms = jitter < 2000 ? jitter : 2000;

@@ -10,6 +10,7 @@
  *     ack.c       what is answered once it is durable
  *     rounds.c    opening, closing and abandoning rounds
  *     grant.c     work handed out while a round is open
+ *     count.c     what the updates of a version add up to, and how it is scaled
  *     publish.c   versions, evaluation, the end of the job
  *     survey.c    the clients evaluate the last version
  *     lanes.c     which work runs next, and what its end means
@@ -92,6 +93,11 @@ enum elv_reason elv_core_assignment(const struct elv_server *s, const struct elv
 
 /* decide.c */
 struct elv_sync_round elv_core_view(const struct elv_server *s);
+bool elv_core_counts(const struct elv_server *s, const struct elv_row *row); /* in this round */
+struct elv_scales elv_core_scales(const struct elv_server *s); /* of this round's weights */
+double elv_core_effort(const struct elv_server *s, uint32_t steps);
+/* Of the updates that count so far. */
+struct elv_tally elv_core_tally(const struct elv_server *s);
 void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_decision *d,
                      const struct elv_sums *sums, struct elv_actions *out);
 /* Answers them once the decision just made is durable. */
@@ -109,14 +115,21 @@ void elv_core_drop_upload(struct elv_server *s, struct elv_upload *up, enum elv_
 void elv_core_answer(struct elv_server *s, struct elv_actions *out);
 
 /* rounds.c */
+/* How many a round asks, and when it opens with fewer there. */
+struct elv_sync_call elv_core_call(const struct elv_policies *p, const struct elv_sync_cfg *cfg,
+                                   const struct elv_job *job);
 void elv_core_begin_round(struct elv_server *s);
-bool elv_core_may_open(const struct elv_server *s);
 elv_time_us elv_core_opens_at(const struct elv_server *s);
 void elv_core_write_round(struct elv_server *s, struct elv_actions *out);
 void elv_core_put_round(struct elv_server *s, struct elv_actions *out);
 void elv_core_round_stored(struct elv_server *s, bool ok);
-void elv_core_check_round(struct elv_server *s); /* deadline and policy */
-void elv_core_close_round(struct elv_server *s); /* with what counts so far */
+void elv_core_tell_open(struct elv_server *s);  /* the policy: a round is open */
+void elv_core_ask_wanted(struct elv_server *s); /* it: for how many does it wait? */
+void elv_core_tell_joined(struct elv_server *s, uint32_t row);
+struct elv_sync_scale elv_core_scale(const struct elv_server *s); /* of the version being closed */
+uint64_t elv_core_fleet(const struct elv_server *s); /* claims of all clients there, weighed */
+void elv_core_check_round(struct elv_server *s);     /* deadline and policy */
+void elv_core_close_round(struct elv_server *s);     /* with what counts so far */
 void elv_core_fail_round(struct elv_server *s);
 /* It is being given up before its time, and not durably yet. */
 bool elv_core_gives_up(const struct elv_server *s);

@@ -6,7 +6,7 @@ enum { STORAGE_RETRY_MS = 2000, RETRIES_MAX = 3 };
 struct elv_sync_round elv_core_view(const struct elv_server *s)
 {
     const struct elv_round *r = &s->round;
-    const bool open = r->state == ELV_ROUND_OPEN;
+    const bool open = r->state >= ELV_ROUND_OPEN;
     return (struct elv_sync_round){
         .seq = r->seq,
         .version = r->version,
@@ -65,14 +65,14 @@ static void count_decision(struct elv_server *s, const struct elv_rec_decision *
     if (elv_core_is_survey(s)) {
         count_answer(s, d);
     } else if (d->decision == ELV_REFUSED) {
+        const bool discarded = d->reason == ELV_REASON_POLICY;
         s->round.n_refused++;
+        s->round.n_discarded += discarded;
         s->stats.updates_refused++;
+        s->stats.updates_discarded += discarded;
         s->stats.refused[d->reason]++;
     } else if (d->status == ELV_STATUS_DONE) {
         s->round.n_got++;
-        s->round.weight_sum += d->weight;
-        s->round.seen += d->seen;
-        s->round.loss_sum += d->loss_sum;
         s->stats.updates_used++;
     } else {
         s->round.n_declined++;
@@ -167,17 +167,26 @@ static uint32_t weigh(struct elv_server *s, uint32_t row, const struct elv_commi
     const uint32_t claim = elv_weight_claim(s->job->weight, c->samples, c->seen);
     if (claim > s->scales.weight_cap)
         note_capped(s, row, claim, out);
-    struct elv_scales scales = s->scales;
-    scales.weight_bits = s->round.weight_bits;
-    return elv_weight_of(&scales, claim, factor);
+    const struct elv_scales scales = elv_core_scales(s);
+    return elv_weight_of(&scales, claim, factor / elv_core_effort(s, c->steps));
 }
 
-static struct elv_sync_worth ask_policy(struct elv_server *s, const struct elv_upload *up,
+/* That it counts: what is remembered of it. */
+static void value(struct elv_server *s, struct elv_rec_decision *d, const struct elv_upload *up,
+                  const struct elv_sync_update *u, double factor, struct elv_actions *out)
+{
+    d->factor = factor < 1.0 ? factor : 1.0;
+    d->weight = weigh(s, up->row, &up->commit, d->factor, out);
+    d->norm2 = u->norm2;
+    d->version = u->version;
+    d->staleness = u->staleness;
+}
+
+static struct elv_sync_update update_of(const struct elv_server *s, const struct elv_upload *up,
                                         double norm2)
 {
     const struct elv_commit *c = &up->commit;
-    const struct elv_sync_round view = elv_core_view(s);
-    const struct elv_sync_update u = {
+    return (struct elv_sync_update){
         .from = {up->row, up->client},
         .version = s->round.version,
         .samples = c->samples,
@@ -189,7 +198,12 @@ static struct elv_sync_worth ask_policy(struct elv_server *s, const struct elv_u
         .compute_ms = c->compute_ms,
         .started = s->round.opened,
     };
-    return s->policies.sync->on_update(s->sync_state, &s->sync_cfg, &view, &u, s->now);
+}
+
+static struct elv_sync_worth ask_policy(struct elv_server *s, const struct elv_sync_update *u)
+{
+    const struct elv_sync_round view = elv_core_view(s);
+    return s->policies.sync->on_update(s->sync_state, &s->sync_cfg, &view, u, s->now);
 }
 
 static struct elv_rec_decision decision_of(const struct elv_server *s, const struct elv_upload *up)
@@ -218,9 +232,10 @@ static void judge(struct elv_server *s, const struct elv_verify_item *item, stru
     struct elv_rec_decision d = decision_of(s, up);
     d.reason = row->gone ? ELV_REASON_REVOKED : item->reason;
     if (d.reason == ELV_REASON_NONE) {
-        const struct elv_sync_worth worth = ask_policy(s, up, item->norm2);
-        if (worth.counts)
-            d.weight = weigh(s, up->row, &up->commit, worth.weight, out);
+        const struct elv_sync_update u = update_of(s, up, item->norm2);
+        const struct elv_sync_worth worth = ask_policy(s, &u);
+        if (worth.counts && worth.weight > 0.0)
+            value(s, &d, up, &u, worth.weight, out);
         else
             d.reason = ELV_REASON_POLICY;
     }
@@ -261,11 +276,9 @@ static void undo(struct elv_server *s, struct elv_row *row)
     const bool survey = elv_core_is_survey(s);
     if (d->decision == ELV_REFUSED) {
         r->n_refused--;
+        r->n_discarded -= d->reason == ELV_REASON_POLICY;
     } else if (d->status == ELV_STATUS_DONE) {
         r->n_got--;
-        r->weight_sum -= d->weight;
-        r->seen -= d->seen;
-        r->loss_sum -= d->loss_sum;
         s->stats.updates_used -= !survey;
         s->stats.evaluations -= survey;
         s->must_refold = !survey;

@@ -20,12 +20,14 @@ static void grant(struct elv_server *s, uint32_t i, struct elv_actions *out)
     struct elv_row *row = &s->roster.rows[i];
     const struct elv_candidate c = {
         .client = row->client, .row = i, .samples = row->samples, .speed = row->speed};
-    row->offer = (struct elv_offer){
+    const struct elv_offer offer = {
         .assignment = s->head.next_assignment++,
         .seq = s->round.seq,
+        .version = s->round.version,
         .promised = true,
         .size = s->policies.sizing->size(s->job, &c),
     };
+    elv_roster_offer(row, &offer);
     s->round.asked[s->round.n_asked++] = c;
     s->round.written++;
     s->round.n_grants++;

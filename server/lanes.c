@@ -46,12 +46,6 @@ static void start_fold(struct elv_server *s, struct elv_actions *out)
     start(s, &s->lane, ELV_WORK_FOLD, f, out);
 }
 
-static bool counts(const struct elv_server *s, const struct elv_row *row)
-{
-    return row->last.assignment != 0 && row->last.seq == s->round.seq &&
-           row->last.decision == ELV_ACCEPTED && row->last.status == ELV_STATUS_DONE;
-}
-
 /* Everything accepted so far, also what waits to be folded: one pass covers all. */
 static void start_refold(struct elv_server *s, struct elv_actions *out)
 {
@@ -61,7 +55,7 @@ static void start_refold(struct elv_server *s, struct elv_actions *out)
     s->refold.n = 0;
     for (uint32_t i = 0; i < s->roster.n; i++) {
         const struct elv_row *row = &s->roster.rows[s->roster.order[i]];
-        if (counts(s, row))
+        if (elv_core_counts(s, row))
             s->refold.items[s->refold.n++] =
                 (struct elv_refold_item){.client = row->client,
                                          .assignment = row->last.assignment,
@@ -77,6 +71,9 @@ static void start_refold(struct elv_server *s, struct elv_actions *out)
 
 static void start_make(struct elv_server *s, struct elv_actions *out)
 {
+    const struct elv_scales scales = elv_core_scales(s);
+    const struct elv_sync_scale scale = elv_core_scale(s);
+    const struct elv_tally tally = elv_core_tally(s);
     s->make = (struct elv_make){
         .job = s->job,
         .rule = s->policies.rule,
@@ -84,7 +81,8 @@ static void start_make(struct elv_server *s, struct elv_actions *out)
         .squeeze = s->job->deflate ? s->cfg.squeeze : NULL,
         .cast = &s->cast,
         .version = s->head.version + 1,
-        .gain = elv_mean_gain(&s->scales, s->round.weight_sum),
+        .gain = elv_tally_gain(&tally, &scales, &scale, elv_core_fleet(s)),
+        .mean_gain = elv_mean_gain(&scales, tally.weight),
     };
     elv_make_start(&s->make);
     s->round.state = ELV_ROUND_MAKING;

@@ -2,8 +2,8 @@
 /* server/ledger.h - the server's durable records as values, and as bytes.
  *
  * Table and file numbers and the layouts are part of the state schema: add, never reuse. A record
- * is little-endian fields after one schema byte; `*_decode` accepts exactly what `*_encode` writes.
- */
+ * is little-endian fields after one schema byte; `*_decode` accepts exactly what `*_encode` writes,
+ * now or in an earlier release. */
 #ifndef ELV_SERVER_LEDGER_H
 #define ELV_SERVER_LEDGER_H
 
@@ -88,6 +88,10 @@ struct elv_rec_decision {
     uint64_t bytes; /* of its chunks */
     uint32_t samples, seen, steps;
     double loss_sum;
+    double factor;      /* the policy's, in (0, 1]; 0: does not count, or of schema 1 */
+    double norm2;       /* the update's squared norm; meaningful with a factor, as the rest */
+    uint32_t version;   /* the client trained from */
+    uint32_t staleness; /* updates that counted since that version was published */
 };
 
 struct elv_rec_version {

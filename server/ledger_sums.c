@@ -69,10 +69,30 @@ static void rd_user(struct elv_rd *r, struct elv_user_totals *u)
     }
 }
 
+static void wr_worth(struct elv_wr *w, const struct elv_rec_decision *d)
+{
+    elv_rec_wr_f64(w, d->factor);
+    elv_rec_wr_f64(w, d->norm2);
+    elv_wr_u32(w, d->version);
+    elv_wr_u32(w, d->staleness);
+}
+
+static void rd_worth(struct elv_rd *r, struct elv_rec_decision *d)
+{
+    d->factor = elv_rec_rd_f64(r);
+    d->norm2 = elv_rec_rd_f64(r);
+    d->version = elv_rd_u32(r);
+    d->staleness = elv_rd_u32(r);
+    const bool sane = d->factor > 0.0 && d->factor <= 1.0 && d->norm2 >= 0.0;
+    if (r->err == ELV_OK && !sane)
+        r->err = ELV_ERR_RANGE;
+}
+
 size_t elv_rec_decision_encode(const struct elv_rec_decision *r, const struct elv_sums *sums,
                                uint8_t out[ELV_REC_MAX])
 {
-    struct elv_wr w = elv_rec_start(out);
+    const bool more = r->factor > 0.0;
+    struct elv_wr w = elv_rec_start_as(out, more ? ELV_REC_SCHEMA_2 : ELV_REC_SCHEMA);
     elv_wr_u32(&w, r->assignment);
     elv_wr_u32(&w, r->seq);
     elv_wr_u8(&w, (uint8_t)r->status);
@@ -87,6 +107,8 @@ size_t elv_rec_decision_encode(const struct elv_rec_decision *r, const struct el
     elv_wr_u32(&w, r->seen);
     elv_wr_u32(&w, r->steps);
     elv_rec_wr_f64(&w, r->loss_sum);
+    if (more)
+        wr_worth(&w, r);
     wr_eval(&w, &sums->eval);
     wr_user(&w, &sums->user);
     return elv_rec_end(&w);
@@ -95,7 +117,8 @@ size_t elv_rec_decision_encode(const struct elv_rec_decision *r, const struct el
 enum elv_err elv_rec_decision_decode(struct elv_bytes in, struct elv_rec_decision *r,
                                      struct elv_sums *sums)
 {
-    struct elv_rd rd = elv_rec_open(in);
+    uint8_t schema;
+    struct elv_rd rd = elv_rec_open_any(in, &schema);
     struct elv_rec_decision got = {0};
     struct elv_sums found = {0};
     got.assignment = elv_rd_u32(&rd);
@@ -112,6 +135,8 @@ enum elv_err elv_rec_decision_decode(struct elv_bytes in, struct elv_rec_decisio
     got.seen = elv_rd_u32(&rd);
     got.steps = elv_rd_u32(&rd);
     got.loss_sum = elv_rec_rd_f64(&rd);
+    if (schema == ELV_REC_SCHEMA_2)
+        rd_worth(&rd, &got);
     rd_eval(&rd, &found.eval);
     rd_user(&rd, &found.user);
     const bool known = status >= ELV_STATUS_DONE && status <= ELV_STATUS_DECLINED &&

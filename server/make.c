@@ -53,10 +53,20 @@ static enum elv_err apply_rule(struct elv_make *m)
         .n = n,
     };
     m->rule->apply(&s);
+    double norm2 = 0.0; /* of the step, so far */
+    m->kernels->norm2(&norm2, s.mean, n);
+    m->step_norm2 += norm2;
     memset(c->sum + m->at, 0, n * sizeof *c->sum);
     const bool fine = all_finite(c->w + m->at, n);
     m->at += n;
     return fine ? ELV_OK : ELV_ERR_RANGE;
+}
+
+static void end_rule(struct elv_make *m)
+{
+    const double ratio = m->gain > 0.0 ? m->mean_gain / m->gain : 0.0;
+    m->mean_norm2 = m->step_norm2 * ratio * ratio;
+    enter(m, ELV_MAKE_DELTA);
 }
 
 static void take_delta(struct elv_make *m)
@@ -209,7 +219,7 @@ static enum elv_err advance(struct elv_make *m)
     case ELV_MAKE_RULE:
         err = apply_rule(m);
         if (m->at == n)
-            enter(m, ELV_MAKE_DELTA);
+            end_rule(m);
         break;
     case ELV_MAKE_DELTA:
         take_delta(m);

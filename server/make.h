@@ -23,13 +23,16 @@ struct elv_make {
     const struct elv_squeeze *squeeze; /* borrowed; deflates step chunks. NULL: nothing does */
     struct elv_broadcast *cast;
     uint32_t version; /* being made */
-    double gain;
+    double gain;      /* sum * gain is the step */
+    double mean_gain; /* sum * mean_gain is the weighted mean of the updates */
     enum elv_make_phase phase;
     uint32_t at, index; /* coordinate and chunk the phase goes on with */
+    double step_norm2;  /* squared L2 norm of the step, so far */
     struct elv_step *step;
     struct elv_sha256 sha;
     struct elv_body_digest digest;
     struct elv_rec_version rec; /* out: digests, step, master */
+    double mean_norm2;          /* out: squared L2 norm of that mean */
 };
 
 /* Between start and the end nobody else touches cast's w, next, sum, rule and the step's place. */

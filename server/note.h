@@ -8,15 +8,15 @@
 
 /* Names, snake_case, are stable: add, never rename. */
 #define ELV_NOTE_LIST(X)                                                                           \
-    X(STARTED, "started")                 /* fresh state; version */                               \
-    X(RESTORED, "restored")               /* version, round, value: accepted updates found */      \
-    X(JOINED, "joined")                   /* client */                                             \
-    X(LEFT, "left")                       /* client */                                             \
-    X(REVOKED, "revoked")                 /* client */                                             \
-    X(TWIN, "twin")                       /* client: two processes use one identity */             \
-    X(CAPPED, "capped")                   /* client, value: claimed weight */                      \
-    X(ROUND_OPENED, "round_opened")       /* round, version, value: clients asked */               \
-    X(ROUND_CLOSED, "round_closed")       /* report */                                             \
+    X(STARTED, "started")           /* fresh state; version */                                     \
+    X(RESTORED, "restored")         /* version, round, value: accepted updates found */            \
+    X(JOINED, "joined")             /* client */                                                   \
+    X(LEFT, "left")                 /* client */                                                   \
+    X(REVOKED, "revoked")           /* client */                                                   \
+    X(TWIN, "twin")                 /* client: two processes use one identity */                   \
+    X(CAPPED, "capped")             /* client, value: claimed weight */                            \
+    X(ROUND_OPENED, "round_opened") /* round, version, value: clients asked, report.wanted */      \
+    X(ROUND_CLOSED, "round_closed") /* report */                                                   \
     X(ROUND_ABANDONED, "round_abandoned") /* report; value: microseconds until the next */         \
     X(UPDATE_ACCEPTED, "update_accepted") /* client, round, value: weight */                       \
     X(UPDATE_REFUSED, "update_refused")   /* client, round, reason */                              \
@@ -53,6 +53,9 @@ struct elv_round_report {
     elv_time_us overrun;           /* past the deadline; 0 or more */
     double loss;                   /* mean training loss the clients report; NAN: none */
     struct elv_user_totals user;   /* sums the clients gave names */
+    uint32_t n_discarded;          /* of those refused, by the policy: of no use to it */
+    uint32_t wanted;               /* updates the policy waited for; 0: no number in particular */
+    double staleness;              /* mean over those used: updates that came between */
 };
 
 struct elv_note {

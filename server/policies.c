@@ -14,6 +14,11 @@
     X(sync, backup)                                                                                \
     X(sync, dbw)                                                                                   \
     X(sync, asp)                                                                                   \
+    X(sync, ssp)                                                                                   \
+    X(sync, dssp)                                                                                  \
+    X(sync, psp)                                                                                   \
+    X(sync, fedasync)                                                                              \
+    X(sync, fedbuff)                                                                               \
     /* one line each */
 #define RULES(X)                                                                                   \
     X(rule, fedavg)                                                                                \

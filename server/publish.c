@@ -99,11 +99,19 @@ bool elv_core_target_is_met(const struct elv_server *s, const struct elv_eval_su
  * next round may be written down with it, in the same transaction. */
 void elv_core_adopt_version(struct elv_server *s, struct elv_actions *out)
 {
+    struct elv_sync_commit commit = {
+        .round = elv_core_view(s),
+        .version = s->make.version,
+        .mean_norm2 = s->make.mean_norm2,
+    };
     elv_core_end_round(s);
     elv_make_publish(&s->make);
     s->cast.rec.seq = s->closed.seq;
     s->cast.rec.n_used = s->closed.n_used;
-    s->cast.rec.weight_sum = s->closed.weight_sum;
+    s->cast.rec.weight_sum = s->closed.tally.weight;
+    elv_tally_commit(&s->closed.tally, &commit);
+    if (s->policies.sync->on_commit)
+        s->policies.sync->on_commit(s->sync_state, &s->sync_cfg, &commit, s->now);
     s->head.version = s->cast.version;
     s->head.n_abandoned = 0;
     s->head.reached = s->head.reached || elv_core_target_is_met(s, &s->closed.sums.eval);

@@ -46,6 +46,33 @@ enum elv_reason elv_core_assignment(const struct elv_server *s, const struct elv
     return offer->assignment == 0 ? ELV_REASON_ROUND_CLOSED : ELV_REASON_UNKNOWN_ASSIGNMENT;
 }
 
+/* Work of an earlier round comes in, to be turned away: the policy hears of it once. */
+static void note_late(struct elv_server *s, uint32_t i, uint32_t assignment)
+{
+    struct elv_row *row = &s->roster.rows[i];
+    struct elv_offer *offer = &row->offer;
+    const struct elv_sync *sync = s->policies.sync;
+    if (offer->assignment != assignment)
+        offer = &row->missed;
+    if (offer->assignment != assignment || offer->told || !row->joined || sync->on_late == NULL)
+        return;
+    if (offer->seq == s->round.seq && s->round.state == ELV_ROUND_OPEN)
+        return; /* of this round, but replaced */
+    offer->told = true;
+    const struct elv_sync_round view = elv_core_view(s);
+    sync->on_late(s->sync_state, &s->sync_cfg, &view, (struct elv_sync_client){i, row->client},
+                  offer->version, s->now);
+}
+
+/* What the client sent is not taken. */
+static void turn_down(struct elv_server *s, const struct elv_event *ev, uint32_t row,
+                      enum elv_reason reason, struct elv_actions *out)
+{
+    if (reason == ELV_REASON_ROUND_CLOSED || reason == ELV_REASON_SUPERSEDED)
+        note_late(s, row, ev->request.assignment);
+    elv_core_refuse(s, out, ev->id, reason, patience_of(reason));
+}
+
 uint32_t elv_core_bound(const struct elv_server *s, uint8_t codec)
 {
     for (uint32_t i = 0; i < s->job->n_up; i++) {
@@ -206,7 +233,7 @@ void elv_core_update_chunk(struct elv_server *s, const struct elv_event *ev,
     enum elv_reason reason = admit(s, ev, row, &c);
     if (reason != ELV_REASON_NONE) {
         s->stats.malformed += reason == ELV_REASON_MALFORMED;
-        elv_core_refuse(s, out, ev->id, reason, patience_of(reason));
+        turn_down(s, ev, row, reason, out);
         return;
     }
     if (s->log_lost) {
@@ -356,7 +383,7 @@ void elv_core_commit(struct elv_server *s, const struct elv_event *ev, struct el
     if (reason == ELV_REASON_DUPLICATE) {
         repeat_decision(s, ev, r, out);
     } else if (reason != ELV_REASON_NONE) {
-        elv_core_refuse(s, out, ev->id, reason, patience_of(reason));
+        turn_down(s, ev, row, reason, out);
     } else if (elv_commit_decode(ev->request.body, &commit) != ELV_OK ||
                (commit.status == ELV_STATUS_DONE &&
                 (commit.n_chunks == 0) != elv_core_is_survey(s))) {

@@ -6,12 +6,14 @@
 #include "common/assert.h"
 #include "server/ledger.h"
 
-struct elv_wr elv_rec_start(uint8_t *out)
+struct elv_wr elv_rec_start_as(uint8_t *out, uint8_t schema)
 {
     struct elv_wr w = elv_wr_of(out, ELV_REC_MAX);
-    elv_wr_u8(&w, ELV_REC_SCHEMA);
+    elv_wr_u8(&w, schema);
     return w;
 }
+
+struct elv_wr elv_rec_start(uint8_t *out) { return elv_rec_start_as(out, ELV_REC_SCHEMA); }
 
 size_t elv_rec_end(const struct elv_wr *w)
 {
@@ -21,9 +23,18 @@ size_t elv_rec_end(const struct elv_wr *w)
 
 struct elv_rd elv_rec_open(struct elv_bytes in)
 {
-    struct elv_rd r = elv_rd_of(in);
-    const uint8_t schema = elv_rd_u8(&r);
+    uint8_t schema;
+    struct elv_rd r = elv_rec_open_any(in, &schema);
     if (r.err == ELV_OK && schema != ELV_REC_SCHEMA)
+        r.err = ELV_ERR_VERSION;
+    return r;
+}
+
+struct elv_rd elv_rec_open_any(struct elv_bytes in, uint8_t *schema)
+{
+    struct elv_rd r = elv_rd_of(in);
+    *schema = elv_rd_u8(&r);
+    if (r.err == ELV_OK && (*schema == 0 || *schema > ELV_REC_SCHEMA_2))
         r.err = ELV_ERR_VERSION;
     return r;
 }

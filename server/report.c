@@ -58,6 +58,9 @@ void elv_report_round(struct elv_line *out, const struct elv_round_line *line)
     put_uint(out, " bytes_up=", r->bytes_up);
     put_uint(out, " bytes_down=", r->bytes_down);
     put_fixed(out, " seconds=", seconds(r->took), 3);
+    put_uint(out, " wanted=", r->wanted);
+    put_uint(out, " discarded=", r->n_discarded);
+    put_fixed(out, " staleness=", r->staleness, 2);
 }
 
 void elv_report_table(struct elv_line *out, const struct elv_server_stats *stats,
@@ -163,6 +166,18 @@ static void put_figures(struct elv_line *out, const struct elv_run_facts *facts)
     }
 }
 
+/* The newest closed round. */
+static void put_last(struct elv_line *out, const struct elv_round_report *r)
+{
+    put_uint(out, ",\"last_round\":{\"wanted\":", r->wanted);
+    put_uint(out, ",\"used\":", r->n_used);
+    put_uint(out, ",\"late\":", r->n_late);
+    put_uint(out, ",\"discarded\":", r->n_discarded);
+    put_uint(out, ",\"refused\":", r->n_refused);
+    put_json(out, ",\"staleness\":", r->staleness, 3);
+    elv_line_add(out, "}");
+}
+
 void elv_report_json(struct elv_line *out, const struct elv_server_stats *s,
                      const struct elv_round_line *last, const struct elv_run_facts *facts)
 {
@@ -214,6 +229,9 @@ void elv_report_json(struct elv_line *out, const struct elv_server_stats *s,
     put_refusals(out, s);
     put_uint(out, ",\"evaluations\":", s->evaluations);
     put_user(out, &last->report.user);
+    put_uint(out, ",\"updates_discarded\":", s->updates_discarded);
+    put_uint(out, ",\"wanted\":", s->wanted);
+    put_last(out, &last->report);
     put_figures(out, facts);
     elv_line_add(out, "}\n");
 }
@@ -248,7 +266,12 @@ void elv_report_note(struct elv_line *out, const struct elv_note *n)
         put_uint(out, " refused=", n->report.n_refused);
         put_fixed(out, " seconds=", seconds(n->report.took), 3);
         put_fixed(out, " overrun_ms=", seconds(n->report.overrun) * 1e3, 3);
+        put_uint(out, " wanted=", n->report.wanted);
+        put_uint(out, " discarded=", n->report.n_discarded);
+        put_fixed(out, " staleness=", n->report.staleness, 2);
     }
+    if (n->kind == ELV_NOTE_ROUND_OPENED)
+        put_field(out, "wanted=", n->report.wanted);
     if (n->kind == ELV_NOTE_EVALUATED || n->kind == ELV_NOTE_CLIENTS_EVALUATED) {
         put_uint(out, " n=", n->score.n);
         put_fixed(out, " accuracy=", n->score.accuracy, 4);

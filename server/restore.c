@@ -91,7 +91,11 @@ static enum elv_err take_assign(void *ctx, uint64_t number, struct elv_bytes val
         if (!is_a_size(&item.size))
             return ELV_ERR_FORMAT;
         s->roster.rows[row].offer =
-            (struct elv_offer){.assignment = assignment, .seq = f->seq, .size = item.size};
+            (struct elv_offer){.assignment = assignment,
+                               .seq = f->seq,
+                               .version = f->round_rec.version,
+                               .told = f->round_rec.what == ELV_WHAT_EVALUATE,
+                               .size = item.size};
         s->round.asked[s->round.n_asked++] =
             (struct elv_candidate){.client = item.client, .row = row};
     }
@@ -104,6 +108,7 @@ static void tally(struct elv_server *s, const struct elv_rec_decision *d,
     struct elv_round *r = &s->round;
     if (d->decision == ELV_REFUSED) {
         r->n_refused++;
+        r->n_discarded += d->reason == ELV_REASON_POLICY;
         return;
     }
     elv_sums_add(&r->sums, sums);
@@ -113,9 +118,6 @@ static void tally(struct elv_server *s, const struct elv_rec_decision *d,
     }
     s->stats.updates_before += r->what == ELV_WHAT_TRAIN;
     r->n_got++;
-    r->weight_sum += d->weight;
-    r->seen += d->seen;
-    r->loss_sum += d->loss_sum;
 }
 
 static enum elv_err take_decision(void *ctx, uint64_t number, struct elv_bytes value)

@@ -70,3 +70,11 @@ void elv_roster_set_joined(struct elv_roster *r, uint32_t row, bool joined)
     r->rows[row].joined = joined;
     r->n_joined += joined ? 1u : UINT32_MAX;
 }
+
+void elv_roster_offer(struct elv_row *row, const struct elv_offer *offer)
+{
+    const struct elv_offer *before = &row->offer;
+    if (before->assignment != 0 && before->assignment != row->last.assignment)
+        row->missed = *before;
+    row->offer = *offer;
+}

@@ -16,7 +16,9 @@
 struct elv_offer {
     uint32_t assignment; /* 0: never had one */
     uint32_t seq;
-    bool promised; /* not durable yet, so not to be seen */
+    uint32_t version; /* it starts from */
+    bool promised;    /* not durable yet, so not to be seen */
+    bool told;        /* the policy knows that it came too late, or need not */
     struct elv_size size;
 };
 
@@ -34,7 +36,8 @@ struct elv_row {
     uint32_t speed, samples;
     uint8_t codec;
     struct elv_offer offer;
-    struct elv_rec_decision last;   /* assignment 0: none yet */
+    struct elv_offer missed;      /* the one before, if it was never decided; assignment 0: none */
+    struct elv_rec_decision last; /* assignment 0: none yet */
     struct elv_rec_decision before; /* durable; what `last` goes back to if it cannot be stored */
     bool last_durable, last_failed; /* neither: its STORE is under way */
     uint32_t upload;                /* slot, or ELV_ROW_NONE */
@@ -58,6 +61,9 @@ uint32_t elv_roster_find(const struct elv_roster *r, uint32_t client);
 
 /* Finds or makes the row. ELV_ROW_NONE: the roster is full. */
 uint32_t elv_roster_add(struct elv_roster *r, uint32_t client);
+
+/* Work takes the place of what was handed out before. */
+void elv_roster_offer(struct elv_row *row, const struct elv_offer *offer);
 
 /* Keeps `n_joined` right. */
 void elv_roster_set_joined(struct elv_roster *r, uint32_t row, bool joined);

@@ -5,6 +5,7 @@
 
 #include "policies.h"
 #include "sums.h"
+#include "tally.h"
 
 enum elv_round_state {
     ELV_ROUND_NONE,
@@ -28,15 +29,16 @@ struct elv_round {
     uint32_t n_grants;
     uint32_t written, n_blocks; /* assignments and ASSIGN records so far */
     elv_time_us opened, deadline;
+    elv_time_us ended;      /* NONE: the last one, or the server's start */
     elv_time_us not_before; /* NONE: when the next may open */
     uint32_t store;         /* the STORE waited for; 0: none */
 
     uint32_t n_got, n_waiting, n_refused, n_declined;
-    uint32_t n_soft;     /* decisions that are not durable yet */
-    int32_t weight_bits; /* the scale of its weights: that of the process that opened it */
-    uint64_t weight_sum;
-    uint64_t seen;
-    double loss_sum;
+    uint32_t n_discarded;   /* of those refused, by the policy */
+    uint32_t wanted;        /* updates the policy waits for, as it said last; 0: no number */
+    uint32_t n_soft;        /* decisions that are not durable yet */
+    int32_t weight_bits;    /* the scale of its weights: that of the process that opened it */
+    struct elv_tally tally; /* from MAKING on */
     uint64_t bytes_up, bytes_down;
     struct elv_sums sums; /* of the clients; `eval` is over what the round starts from */
 };
@@ -45,10 +47,10 @@ struct elv_round {
 struct elv_closed {
     uint32_t seq, n_blocks;
     uint32_t version; /* it started from */
-    uint32_t n_asked, n_used, n_late, n_refused, n_declined;
-    uint64_t weight_sum, bytes_up, bytes_down;
+    uint32_t n_asked, n_used, n_late, n_refused, n_declined, n_discarded, wanted;
+    uint64_t bytes_up, bytes_down;
     elv_time_us opened, deadline;
-    double loss;
+    struct elv_tally tally;
     struct elv_sums sums;
 };
 

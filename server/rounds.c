@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-
 #include "common/assert.h"
 #include "server/core.h"
 
@@ -14,19 +12,44 @@ static uint32_t clients_needed(const struct elv_server *s)
     return first > quorum ? first : quorum;
 }
 
-bool elv_core_may_open(const struct elv_server *s)
+struct elv_sync_call elv_core_call(const struct elv_policies *p, const struct elv_sync_cfg *cfg,
+                                   const struct elv_job *job)
 {
-    if (s->round.state != ELV_ROUND_NONE || s->fresh || s->head.over || s->stopping ||
-        s->version_failed || s->lane.id != 0)
-        return false;
-    if (elv_core_is_finished(s))
-        return s->version_store == 0 && elv_core_survey_is_due(s);
-    return s->roster.n_joined >= clients_needed(s);
+    struct elv_sync_call call = {0};
+    if (p->sync->call)
+        call = p->sync->call(cfg);
+    if (call.ask == 0)
+        return (struct elv_sync_call){.ask = job->select_count};
+    return call;
+}
+
+static elv_time_us later(elv_time_us a, elv_time_us b) { return a > b ? a : b; }
+
+/* When a round may open with those who are there. */
+static elv_time_us enough_at(const struct elv_server *s)
+{
+    const uint32_t n = s->roster.n_joined;
+    const struct elv_sync *sync = s->policies.sync;
+    const elv_time_us soon = s->round.not_before;
+    if (n < clients_needed(s))
+        return ELV_NEVER;
+    if (sync->call == NULL)
+        return soon;
+    const struct elv_sync_call call = elv_core_call(&s->policies, &s->sync_cfg, s->job);
+    if (n >= call.ask || sync->call(&s->sync_cfg).ask == 0)
+        return soon;
+    return call.least > 0 && n >= call.least ? later(soon, s->round.ended + call.wait_us)
+                                             : ELV_NEVER;
 }
 
 elv_time_us elv_core_opens_at(const struct elv_server *s)
 {
-    return elv_core_may_open(s) ? s->round.not_before : ELV_NEVER;
+    if (s->round.state != ELV_ROUND_NONE || s->fresh || s->head.over || s->stopping ||
+        s->version_failed || s->lane.id != 0)
+        return ELV_NEVER;
+    if (!elv_core_is_finished(s))
+        return enough_at(s);
+    return s->version_store == 0 && elv_core_survey_is_due(s) ? s->round.not_before : ELV_NEVER;
 }
 
 /* Whom the policy wants to train; a survey asks everybody. */
@@ -47,7 +70,7 @@ static uint32_t choose(struct elv_server *s)
         .params = &s->job->select_params,
         .seed = s->job->seed,
         .round = s->round.seq,
-        .count = s->job->select_count,
+        .count = elv_core_call(&s->policies, &s->sync_cfg, s->job).ask,
     };
     return s->policies.select->choose(&ask, s->round.asked, n);
 }
@@ -62,6 +85,7 @@ void elv_core_begin_round(struct elv_server *s)
         .assignment = s->head.next_assignment++,
         .version = s->head.version,
         .asked = before.asked,
+        .ended = before.ended,
         .weight_bits = s->scales.weight_bits,
     };
     s->round.n_asked = choose(s);
@@ -82,9 +106,12 @@ static void write_block(struct elv_server *s, struct elv_actions *out)
     for (uint32_t i = 0; i < n; i++) {
         const struct elv_candidate *c = &r->asked[r->written++];
         struct elv_row *row = &s->roster.rows[c->row];
-        row->offer = (struct elv_offer){.assignment = r->assignment,
+        const struct elv_offer offer = {.assignment = r->assignment,
                                         .seq = r->seq,
+                                        .version = r->version,
+                                        .told = r->what == ELV_WHAT_EVALUATE,
                                         .size = s->policies.sizing->size(s->job, c)};
+        elv_roster_offer(row, &offer);
         row->waiting = row->joined;
         elv_rec_assign_item(at + ELV_ASSIGN_HEAD_LEN + (size_t)i * ELV_ASSIGN_ITEM_LEN,
                             &(struct elv_rec_assign){c->client, row->offer.size});
@@ -153,17 +180,32 @@ void elv_core_notify(struct elv_server *s, struct elv_actions *out)
     s->notify_at = s->now + notify_pace;
 }
 
+void elv_core_ask_wanted(struct elv_server *s)
+{
+    const struct elv_sync_round view = elv_core_view(s);
+    const struct elv_sync *sync = s->policies.sync;
+    s->round.wanted =
+        sync->wanted ? sync->wanted(s->sync_state, &s->sync_cfg, &view) : view.n_asked;
+}
+
+void elv_core_tell_open(struct elv_server *s)
+{
+    const struct elv_sync_round view = elv_core_view(s);
+    if (s->policies.sync->on_open)
+        s->policies.sync->on_open(s->sync_state, &s->sync_cfg, &view);
+    elv_core_ask_wanted(s);
+}
+
 static void open_training(struct elv_server *s)
 {
     const struct elv_round *r = &s->round;
     s->stats.rounds_opened++;
+    elv_core_tell_open(s);
     struct elv_note *note = elv_note_add(&s->notes, ELV_NOTE_ROUND_OPENED, s->now);
     note->round = r->seq;
     note->version = r->version;
     note->value = r->n_asked;
-    const struct elv_sync_round view = elv_core_view(s);
-    if (s->policies.sync->on_open)
-        s->policies.sync->on_open(s->sync_state, &s->sync_cfg, &view);
+    note->report.wanted = r->wanted;
 }
 
 static void open_round(struct elv_server *s)
@@ -229,6 +271,7 @@ void elv_core_check_round(struct elv_server *s)
     }
     const struct elv_sync_round view = elv_core_view(s);
     const struct elv_sync *sync = s->policies.sync;
+    elv_core_ask_wanted(s);
     if (sync->timer && s->now >= sync->timer(s->sync_state, &s->sync_cfg) && sync->on_timer)
         sync->on_timer(s->sync_state, &s->sync_cfg, &view, s->now);
     const bool quorum = view.n_got >= s->sync_cfg.quorum;
@@ -302,13 +345,16 @@ struct elv_note *elv_core_report(struct elv_server *s, uint32_t version, enum el
         .n_late = c->n_late,
         .n_refused = c->n_refused,
         .n_declined = c->n_declined,
-        .weight_sum = c->weight_sum,
+        .n_discarded = c->n_discarded,
+        .wanted = c->wanted,
+        .weight_sum = c->tally.weight,
         .bytes_up = c->bytes_up,
         .bytes_down = c->bytes_down,
         .took = s->now - c->opened,
         .overrun = s->now > c->deadline ? s->now - c->deadline : 0,
-        .loss = c->loss,
+        .loss = elv_tally_loss(&c->tally),
         .user = c->sums.user,
+        .staleness = elv_tally_staleness(&c->tally),
     };
     if (note->report.overrun > s->stats.worst_overrun)
         s->stats.worst_overrun = note->report.overrun;
@@ -328,12 +374,13 @@ void elv_core_end_round(struct elv_server *s)
         .n_late = r->n_waiting,
         .n_refused = r->n_refused,
         .n_declined = r->n_declined,
-        .weight_sum = r->weight_sum,
+        .n_discarded = r->n_discarded,
+        .wanted = r->wanted,
         .bytes_up = r->bytes_up,
         .bytes_down = r->bytes_down,
         .opened = r->opened,
         .deadline = r->deadline,
-        .loss = r->seen > 0 ? r->loss_sum / (double)r->seen : (double)NAN,
+        .tally = elv_core_tally(s),
         .sums = r->sums,
     };
     for (uint32_t i = 0; i < r->n_asked; i++) {
@@ -344,5 +391,5 @@ void elv_core_end_round(struct elv_server *s)
     elv_uploads_clear(&s->uploads);
     r->state = ELV_ROUND_NONE;
     r->store = 0;
-    r->not_before = s->now;
+    r->not_before = r->ended = s->now;
 }

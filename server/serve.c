@@ -30,6 +30,13 @@ void elv_core_manifest(struct elv_server *s, const struct elv_event *ev, struct 
                    (struct elv_bytes){s->manifest, s->manifest_len});
 }
 
+void elv_core_tell_joined(struct elv_server *s, uint32_t row)
+{
+    const struct elv_sync_client c = {row, s->roster.rows[row].client};
+    if (s->policies.sync->on_join)
+        s->policies.sync->on_join(s->sync_state, &s->sync_cfg, c, s->now);
+}
+
 /* Each start of a client draws a boot id. One that returns after a newer one has joined means two
  * processes on one identity: the newest wins, the other is kept out for a while. */
 static bool is_twin(struct elv_server *s, struct elv_row *row, uint64_t boot)

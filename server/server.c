@@ -50,7 +50,8 @@ static uint32_t default_uploads(const struct elv_server_limits *l, uint32_t n_ch
 /* The most clients one version can count. A policy that lets others in may count everybody. */
 static uint32_t counted_max(const struct elv_server *s)
 {
-    const uint32_t all = s->cfg.limits.clients_max, asked = s->job->select_count;
+    const uint32_t all = s->cfg.limits.clients_max;
+    const uint32_t asked = elv_core_call(&s->policies, &s->sync_cfg, s->job).ask;
     return s->policies.sync->on_pull || asked == 0 || asked > all ? all : asked;
 }
 
@@ -64,13 +65,12 @@ static enum elv_err prepare(struct elv_server *s, const struct elv_server_cfg *c
     fill_defaults(&s->cfg);
     const struct elv_job *job = s->job = cfg->job;
     const struct elv_server_limits *l = &s->cfg.limits;
-    if (elv_policies_of(job, &s->policies, why, &line) != ELV_OK ||
-        elv_scales_of(job, counted_max(s), &s->scales, why) != ELV_OK || chunks_max(job) == 0 ||
-        elv_codec_by_id(job->down.id) == NULL || job->deadline_us <= 0 || l->clients_max > 1u << 24)
+    if (elv_policies_of(job, &s->policies, why, &line) != ELV_OK)
         return ELV_ERR_ARG;
-    if (l->uploads_max == 0)
-        s->cfg.limits.uploads_max = default_uploads(l, chunks_max(job));
-    s->disk = cfg->disk;
+    if (cfg->sync)
+        s->policies.sync = cfg->sync;
+    if (cfg->rule)
+        s->policies.rule = cfg->rule;
     s->sync_cfg = (struct elv_sync_cfg){
         .clients_max = l->clients_max,
         .quorum = job->quorum > 0 ? job->quorum : 1,
@@ -79,6 +79,12 @@ static enum elv_err prepare(struct elv_server *s, const struct elv_server_cfg *c
         .seed = job->seed,
         .params = &job->sync_params,
     };
+    if (elv_scales_of(job, counted_max(s), &s->scales, why) != ELV_OK || chunks_max(job) == 0 ||
+        elv_codec_by_id(job->down.id) == NULL || job->deadline_us <= 0 || l->clients_max > 1u << 24)
+        return ELV_ERR_ARG;
+    if (l->uploads_max == 0)
+        s->cfg.limits.uploads_max = default_uploads(l, chunks_max(job));
+    s->disk = cfg->disk;
     return ELV_OK;
 }
 

@@ -62,6 +62,10 @@ struct elv_server_cfg {
      * start changes no digest. */
     const struct elv_squeeze *squeeze;
     const float *start; /* f32 [n_shared], read by init; NULL: values from the seed */
+    /* Borrowed: policies of the caller's own, whose parameters it has checked. NULL: those that the
+     * job names. */
+    const struct elv_sync *sync;
+    const struct elv_rule *rule;
 };
 
 /* Counters only grow, but for updates_used: an update that could not be made durable, and so was
@@ -85,8 +89,10 @@ struct elv_server_stats {
     double best_accuracy;            /* negative: never evaluated */
     int32_t value_bits, weight_bits; /* the scales of the sums */
     uint32_t weight_cap;
-    uint8_t model[32];    /* digest of the version */
-    uint64_t evaluations; /* that clients made because they were asked for nothing else */
+    uint8_t model[32];          /* digest of the version */
+    uint64_t evaluations;       /* that clients made because they were asked for nothing else */
+    uint64_t updates_discarded; /* of those refused, by the policy */
+    uint32_t wanted;            /* updates the open round waits for; 0: no number in particular */
 };
 
 struct elv_lane { /* one COMPUTE at a time */

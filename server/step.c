@@ -15,16 +15,18 @@ static void settle(struct elv_server *s)
     note->round = s->round.state == ELV_ROUND_OPEN ? s->round.seq : 0;
     note->value = s->round.n_got;
     s->settled = true;
-    s->round.not_before = s->now;
+    s->round.not_before = s->round.ended = s->now;
+    for (uint32_t i = 0; i < s->roster.n; i++)
+        if (s->roster.rows[s->roster.order[i]].joined)
+            elv_core_tell_joined(s, s->roster.order[i]);
     if (s->round.state != ELV_ROUND_OPEN)
         return;
     s->round.opened = s->now - (elv_time_us)s->elapsed;
     s->round.deadline = s->round.opened + s->sync_cfg.deadline_us;
     s->sync_cfg.deadline_us = s->job->deadline_us;
     s->clock_at = s->now + ELV_SECOND;
-    const struct elv_sync_round view = elv_core_view(s);
-    if (s->policies.sync->on_open && !elv_core_is_survey(s))
-        s->policies.sync->on_open(s->sync_state, &s->sync_cfg, &view);
+    if (!elv_core_is_survey(s))
+        elv_core_tell_open(s);
 }
 
 static void on_request(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out)
@@ -217,6 +219,7 @@ static void count(struct elv_server *s)
     st->version = elv_core_durable_version(s);
     st->round = s->round.seq;
     st->round_open = s->round.state == ELV_ROUND_OPEN;
+    st->wanted = st->round_open ? s->round.wanted : 0;
     st->over = s->over;
     st->target_reached = s->head.reached;
     st->best_version = s->head.best_version;

@@ -2,6 +2,13 @@
 elv_test(test_sim_queue elv_port_sim)
 elv_test(test_sim_disk elv_port_sim)
 elv_test(test_sim_world elv_port_sim)
+elv_test(test_swarm swarm_case.c elv_sim_lab)
+elv_test(test_swarm_stream swarm_case.c elv_sim_lab)
+elv_test(test_trace elv_sim_lab)
+elv_fuzz(fuzz_trace elv_sim_lab)
+elv_bench(bench_swarm swarm_case.c elv_sim_lab)
+elv_test(test_html html_fixture.c elv_sim_lab)
+elv_program(html_sample html_fixture.c elv_sim_lab)
 
 # elv_sim(sim_X COUNT COUNT_SANITIZED): runs the seeds 1..COUNT, fewer under a sanitizer.
 function(elv_sim name count count_sanitized)

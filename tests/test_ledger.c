@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <string.h>
 
 #include "server/ledger.h"
@@ -57,6 +58,17 @@ static const struct elv_rec_decision decision = {.assignment = 11,
 static const struct elv_sums sums = {.eval = EVAL};
 static const struct elv_sums named = {
     .eval = EVAL, .user = {.at = {{"tokens", 12.5}, {"a.very:long-name", -3}}, .n = 2}};
+static const struct elv_rec_decision used = {.assignment = 11,
+                                             .seq = 9,
+                                             .status = ELV_STATUS_DONE,
+                                             .decision = ELV_ACCEPTED,
+                                             .weight = 240,
+                                             .n_chunks = 5,
+                                             .samples = 60,
+                                             .factor = 0.5,
+                                             .norm2 = 6.25,
+                                             .version = 7,
+                                             .staleness = 3};
 static const struct elv_rec_version version = {.model = {1},
                                                .full = {{2}, 5, 1},
                                                .step = {{3}, 2, 2},
@@ -110,6 +122,11 @@ static size_t encode_named(uint8_t out[ELV_REC_MAX])
     return elv_rec_decision_encode(&decision, &named, out);
 }
 
+static size_t encode_used(uint8_t out[ELV_REC_MAX])
+{
+    return elv_rec_decision_encode(&used, &named, out);
+}
+
 static enum elv_err decode_decision(struct elv_bytes in, uint8_t out[ELV_REC_MAX], size_t *len)
 {
     struct elv_rec_decision got;
@@ -126,17 +143,19 @@ static const struct {
     size_t len;    /* part of the schema */
     uint32_t hash; /* FNV-1a of the bytes: they may not change either */
     size_t older;  /* a record of this length is one, too; 0: none */
+    uint8_t schema;
 } records[] = {
-    {"run", encode_run, decode_run, 66, 0xe712d72b, 0},
-    {"head", encode_head, decode_head, 31, 0xb049037c, 0},
-    {"clock", encode_clock, decode_clock, 13, 0x900b34c2, 0},
-    {"client", encode_client, decode_client, 28, 0x5bdfbb19, 0},
-    {"round", encode_round, decode_round, 29, 0x8ebd9054, 0},
-    {"decision", encode_decision, decode_decision, 101, 0x6df1633b, 0},
-    {"version", encode_version, decode_version, 137, 0x97bab1ef, 0},
-    {"last head", encode_last_head, decode_head, 35, 0x775d1690, 31},
-    {"named sums", encode_named, decode_decision, 142, 0x1f421a47, 101},
-    {"survey", encode_survey, decode_round, 30, 0x68bb68a0, 29},
+    {"run", encode_run, decode_run, 66, 0xe712d72b, 0, 1},
+    {"head", encode_head, decode_head, 31, 0xb049037c, 0, 1},
+    {"clock", encode_clock, decode_clock, 13, 0x900b34c2, 0, 1},
+    {"client", encode_client, decode_client, 28, 0x5bdfbb19, 0, 1},
+    {"round", encode_round, decode_round, 29, 0x8ebd9054, 0, 1},
+    {"decision", encode_decision, decode_decision, 101, 0x6df1633b, 0, 1},
+    {"version", encode_version, decode_version, 137, 0x97bab1ef, 0, 1},
+    {"last head", encode_last_head, decode_head, 35, 0x775d1690, 31, 1},
+    {"named sums", encode_named, decode_decision, 142, 0x1f421a47, 101, 1},
+    {"survey", encode_survey, decode_round, 30, 0x68bb68a0, 29, 1},
+    {"used", encode_used, decode_decision, 166, 0x77fbc40f, 125, 2},
 };
 enum { N_RECORDS = sizeof records / sizeof records[0] };
 
@@ -148,13 +167,13 @@ static uint32_t hash_of(const uint8_t *at, size_t len)
     return h;
 }
 
-static void records_are_the_bytes_of_schema_1(void **state)
+static void records_are_the_bytes_of_their_schema(void **state)
 {
     (void)state;
     for (size_t i = 0; i < N_RECORDS; i++) {
         uint8_t bytes[ELV_REC_MAX];
         const size_t len = records[i].encode(bytes);
-        assert_int_equal(bytes[0], 1);
+        assert_int_equal(bytes[0], records[i].schema);
         if (len != records[i].len || hash_of(bytes, len) != records[i].hash)
             print_message("%s: %zu bytes, hash 0x%08x\n", records[i].name, len,
                           (unsigned)hash_of(bytes, len));
@@ -190,7 +209,7 @@ static void no_part_of_a_record_and_nothing_longer_is_one(void **state)
                     records[i].decode((struct elv_bytes){bytes, cut}, again, &len_again), ELV_OK);
         assert_int_not_equal(
             records[i].decode((struct elv_bytes){bytes, len + 1}, again, &len_again), ELV_OK);
-        bytes[0] = 2;
+        bytes[0] = 3;
         assert_int_equal(records[i].decode((struct elv_bytes){bytes, len}, again, &len_again),
                          ELV_ERR_VERSION);
     }
@@ -253,13 +272,38 @@ static void named_sums_have_names_and_each_but_one(void **state)
                      ELV_ERR_FORMAT);
 }
 
+static void what_an_update_was_worth_is_in_range(void **state)
+{
+    (void)state;
+    static const double factors[] = {0.0, -0.5, 1.5, (double)NAN, (double)INFINITY};
+    static const double norms[] = {-1.0, (double)NAN};
+    enum { FACTOR_AT = 64, NORM2_AT = 72 };
+    struct elv_rec_decision d;
+    struct elv_sums found;
+    uint8_t bytes[ELV_REC_MAX];
+    const size_t len = elv_rec_decision_encode(&used, &sums, bytes);
+    const struct elv_bytes in = {bytes, len};
+    assert_int_equal(elv_rec_decision_decode(in, &d, &found), ELV_OK);
+    assert_true(d.factor == 0.5 && d.norm2 == 6.25 && d.version == 7 && d.staleness == 3);
+    for (size_t i = 0; i < sizeof norms / sizeof norms[0]; i++) {
+        memcpy(bytes + NORM2_AT, &norms[i], sizeof norms[i]);
+        assert_int_equal(elv_rec_decision_decode(in, &d, &found), ELV_ERR_RANGE);
+    }
+    elv_rec_decision_encode(&used, &sums, bytes);
+    for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++) {
+        memcpy(bytes + FACTOR_AT, &factors[i], sizeof factors[i]);
+        assert_int_equal(elv_rec_decision_decode(in, &d, &found), ELV_ERR_RANGE);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_are_the_bytes_of_schema_1),
+        cmocka_unit_test(records_are_the_bytes_of_their_schema),
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(no_part_of_a_record_and_nothing_longer_is_one),
         cmocka_unit_test(named_sums_have_names_and_each_but_one),
+        cmocka_unit_test(what_an_update_was_worth_is_in_range),
         cmocka_unit_test(a_block_of_assignments_holds_its_clients),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,10 +129,18 @@ static void a_line_reads_as_promised(void **state)
     const struct elv_round_line line = {
         .scored = true,
         .score = {.accuracy = 0.81236, .balanced_accuracy = 0.79994999, .loss = 1.5},
-        .report = {.version = 3, .n_used = 6, .n_late = 2, .bytes_up = 126660, .took = 2410499}};
+        .report = {.version = 3,
+                   .n_used = 6,
+                   .n_late = 2,
+                   .bytes_up = 126660,
+                   .took = 2410499,
+                   .n_discarded = 1,
+                   .wanted = 6,
+                   .staleness = 1.25}};
     elv_report_round(&out, &line);
     assert_string_equal(text, "round 3 accuracy=0.8124 balanced_accuracy=0.7999 loss=1.5000 used=6 "
-                              "late=2 refused=0 bytes_up=126660 bytes_down=0 seconds=2.410");
+                              "late=2 refused=0 bytes_up=126660 bytes_down=0 seconds=2.410 "
+                              "wanted=6 discarded=1 staleness=1.25");
 }
 
 static void what_is_unknown_says_so(void **state)
@@ -143,7 +151,8 @@ static void what_is_unknown_says_so(void **state)
     const struct elv_round_line line = {.report = {.version = 1, .loss = (double)NAN}};
     elv_report_round(&out, &line);
     assert_string_equal(text, "round 1 accuracy=nan balanced_accuracy=nan loss=nan used=0 late=0 "
-                              "refused=0 bytes_up=0 bytes_down=0 seconds=0.000");
+                              "refused=0 bytes_up=0 bytes_down=0 seconds=0.000 "
+                              "wanted=0 discarded=0 staleness=0.00");
 }
 
 static void a_result_reads_as_promised(void **state)
@@ -179,10 +188,31 @@ static void the_statistics_hold_the_sums_the_clients_named(void **state)
                             .n_left_out = 2}}};
     elv_report_json(&out, &stats, &last, &facts);
     assert_non_null(strstr(text, ",\"evaluations\":7,\"user\":{\"tokens\":1e12,\"loss.aux\":-0.125,"
-                                 "\"big\":null},\"user_left_out\":2}\n"));
+                                 "\"big\":null},\"user_left_out\":2,"));
     out = elv_line_of(text, sizeof text);
     elv_report_json(&out, &stats, &(struct elv_round_line){0}, &facts);
-    assert_non_null(strstr(text, ",\"user\":{},\"user_left_out\":0}\n"));
+    assert_non_null(strstr(text, ",\"user\":{},\"user_left_out\":0,"));
+}
+
+static void the_statistics_say_what_became_of_the_updates(void **state)
+{
+    (void)state;
+    char text[8192];
+    struct elv_line out = elv_line_of(text, sizeof text);
+    const struct elv_server_stats stats = {.updates_before = 3,
+                                           .updates_used = 9,
+                                           .updates_late = 2,
+                                           .updates_discarded = 4,
+                                           .wanted = 5};
+    const struct elv_run_facts facts = {.model = "m.safetensors"};
+    const struct elv_round_line last = {
+        .report = {.n_used = 6, .n_late = 1, .n_discarded = 2, .wanted = 6, .staleness = 0.5}};
+    elv_report_json(&out, &stats, &last, &facts);
+    assert_non_null(strstr(text, ",\"updates_used\":12,\"updates_late\":2,"));
+    assert_non_null(strstr(text,
+                           ",\"updates_discarded\":4,\"wanted\":5,\"last_round\":{\"wanted\":6,"
+                           "\"used\":6,\"late\":1,\"discarded\":2,\"refused\":0,"
+                           "\"staleness\":0.500}}\n"));
 }
 
 static void a_table_sums_the_run_up(void **state)
@@ -220,7 +250,7 @@ static void the_counters_of_the_ports_end_the_json_object(void **state)
     const struct elv_run_facts facts = {.figures = figures, .n_figures = 2};
     elv_report_json(&out, &stats, &follow.line, &facts);
     assert_false(out.full);
-    assert_non_null(strstr(text, ",\"user_left_out\":0,\"handshakes\":7,\"sessions\":0}\n"));
+    assert_non_null(strstr(text, ",\"handshakes\":7,\"sessions\":0}\n"));
 }
 
 static void a_note_shows_the_fields_that_mean_something(void **state)
@@ -244,7 +274,11 @@ static void a_note_shows_the_fields_that_mean_something(void **state)
           .version = 2,
           .report = {.n_asked = 8, .n_used = 6, .n_late = 2, .took = 2410499, .overrun = 1500}},
          ELV_NOTE_USUAL,
-         "round=3 version=2 asked=8 used=6 late=2 refused=0 seconds=2.410 overrun_ms=1.500"},
+         "round=3 version=2 asked=8 used=6 late=2 refused=0 seconds=2.410 overrun_ms=1.500 "
+         "wanted=0 discarded=0 staleness=0.00"},
+        {{.kind = ELV_NOTE_ROUND_OPENED, .round = 3, .value = 8, .report = {.wanted = 6}},
+         ELV_NOTE_USUAL,
+         "round=3 value=8 wanted=6"},
         {{.kind = ELV_NOTE_EVALUATED,
           .version = 2,
           .score = {.n = 100, .accuracy = 0.5, .loss = 1.25}},
@@ -283,6 +317,7 @@ int main(void)
         cmocka_unit_test(what_is_unknown_says_so),
         cmocka_unit_test(a_result_reads_as_promised),
         cmocka_unit_test(the_statistics_hold_the_sums_the_clients_named),
+        cmocka_unit_test(the_statistics_say_what_became_of_the_updates),
         cmocka_unit_test(a_table_sums_the_run_up),
         cmocka_unit_test(the_counters_of_the_ports_end_the_json_object),
         cmocka_unit_test(a_note_shows_the_fields_that_mean_something),

@@ -178,7 +178,7 @@ static enum elv_err find_best(struct quadratic *q)
 {
     double *sum = calloc(q->d, sizeof *sum);
     if (sum == NULL)
-        return ELV_ERR_SPACE;
+        return ELV_ERR_MEMORY;
     for (uint32_t c = 1; c <= q->cfg.n_clients; c++) {
         draw_optimum(q, c, q->optimum);
         for (uint32_t i = 0; i < q->d; i++)
@@ -215,7 +215,7 @@ static enum elv_err lay_out(struct quadratic *q)
 {
     float *at = calloc((size_t)q->d * 6, sizeof *at);
     if (at == NULL)
-        return ELV_ERR_SPACE;
+        return ELV_ERR_MEMORY;
     float **const parts[] = {&q->curvature, &q->best, &q->optimum, &q->w, &q->velocity, &q->noise};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         *parts[i] = at + i * q->d;
@@ -229,7 +229,7 @@ enum elv_err elv_lab_quadratic(struct elv_lab_learner *out, const struct elv_lab
         return ELV_ERR_ARG;
     struct quadratic *q = calloc(1, sizeof *q);
     if (q == NULL)
-        return ELV_ERR_SPACE;
+        return ELV_ERR_MEMORY;
     q->cfg = *cfg;
     q->cfg.samples = cfg->samples > 0 ? cfg->samples : 1;
     q->d = cfg->dimensions > 0 ? cfg->dimensions : ELV_LAB_QUADRATIC_DIMENSIONS;

@@ -30,7 +30,7 @@ struct elv_lab_quadratic_cfg {
 
 /* `train` does the steps a piece of work says, or as many as its epochs take over the samples that
  * are claimed. `evaluate` gives the exact mean of F_c over all clients, less the least it can be:
- * 0 at the best model. ELV_ERR_ARG: a number is negative, not finite, or too large; ELV_ERR_SPACE:
+ * 0 at the best model. ELV_ERR_ARG: a number is negative, not finite, or too large; ELV_ERR_MEMORY:
  * no memory. */
 enum elv_err elv_lab_quadratic(struct elv_lab_learner *out,
                                const struct elv_lab_quadratic_cfg *cfg);

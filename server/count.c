@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the updates of a version add up to, and how the policy wants it scaled. */
+#include "server/core.h"
+
+bool elv_core_counts(const struct elv_server *s, const struct elv_row *row)
+{
+    return row->last.assignment != 0 && row->last.seq == s->round.seq &&
+           row->last.decision == ELV_ACCEPTED && row->last.status == ELV_STATUS_DONE;
+}
+
+double elv_core_effort(const struct elv_server *s, uint32_t steps)
+{
+    const struct elv_rule *rule = s->policies.rule;
+    const double effort = rule->effort ? rule->effort(s->job, steps) : 1.0;
+    return effort > 1.0 ? effort : 1.0;
+}
+
+struct elv_scales elv_core_scales(const struct elv_server *s)
+{
+    struct elv_scales scales = s->scales;
+    scales.weight_bits = s->round.weight_bits;
+    return scales;
+}
+
+static void add(const struct elv_server *s, struct elv_tally *t, const struct elv_scales *scales,
+                const struct elv_rec_decision *d)
+{
+    const struct elv_tally_item item = {
+        .weight = d->weight,
+        .claim = elv_weight_claim(s->job->weight, d->samples, d->seen),
+        .factor = d->factor,
+        .effort = elv_core_effort(s, d->steps),
+        .norm2 = d->norm2,
+        .rate = s->learning_rate,
+        .steps = d->steps,
+        .seen = d->seen,
+        .staleness = d->staleness,
+        .loss_sum = d->loss_sum,
+    };
+    elv_tally_add(t, scales, &item);
+}
+
+struct elv_tally elv_core_tally(const struct elv_server *s)
+{
+    const struct elv_scales scales = elv_core_scales(s);
+    struct elv_tally t = {0};
+    if (elv_core_is_survey(s))
+        return t;
+    for (uint32_t i = 0; i < s->roster.n; i++) {
+        const struct elv_row *row = &s->roster.rows[s->roster.order[i]];
+        if (elv_core_counts(s, row))
+            add(s, &t, &scales, &row->last);
+    }
+    return t;
+}
+
+struct elv_sync_scale elv_core_scale(const struct elv_server *s)
+{
+    const struct elv_sync *sync = s->policies.sync;
+    const struct elv_sync_round view = elv_core_view(s);
+    if (sync->scale)
+        return sync->scale(s->sync_state, &s->sync_cfg, &view);
+    return (struct elv_sync_scale){.by = ELV_SYNC_BY_USED, .step = 1.0};
+}
+
+/* What the row would weigh; 0: unknown. Its last update says it best. */
+static uint32_t claim_of(const struct elv_server *s, const struct elv_row *row)
+{
+    const struct elv_rec_decision *d = &row->last;
+    const bool delivered = d->assignment != 0 && d->decision == ELV_ACCEPTED && d->weight > 0;
+    return delivered ? elv_weight_claim(s->job->weight, d->samples, d->seen)
+                     : elv_weight_claim(s->job->weight, row->samples, row->samples);
+}
+
+struct claims {
+    uint64_t known; /* weighed, of those known */
+    double sum;     /* as claimed */
+    uint32_t n_known, n_unknown;
+};
+
+static void add_claim(struct claims *c, const struct elv_scales *scales, uint32_t claim)
+{
+    c->n_known += claim > 0;
+    c->n_unknown += claim == 0;
+    if (claim == 0)
+        return;
+    c->known += elv_weight_of(scales, claim, 1.0);
+    c->sum += (double)(claim < scales->weight_cap ? claim : scales->weight_cap);
+}
+
+/* Who never said how much it has is taken for an average one. */
+static uint64_t total(const struct claims *c, const struct elv_scales *scales)
+{
+    const double mean = c->n_known > 0 ? c->sum / c->n_known : 1.0;
+    return c->known + (uint64_t)c->n_unknown * elv_weight_of(scales, (uint32_t)(mean + 0.5), 1.0);
+}
+
+uint64_t elv_core_fleet(const struct elv_server *s)
+{
+    const struct elv_scales scales = elv_core_scales(s);
+    struct claims there = {0}, used = {0};
+    for (uint32_t i = 0; i < s->roster.n; i++) {
+        const struct elv_row *row = &s->roster.rows[i];
+        if (row->joined)
+            add_claim(&there, &scales, claim_of(s, row));
+        if (elv_core_counts(s, row))
+            add_claim(&used, &scales, claim_of(s, row));
+    }
+    const uint64_t all = total(&there, &scales), least = total(&used, &scales);
+    return all > least ? all : least;
+}
