@@ -4,6 +4,7 @@
 #ifndef ELV_PORTS_SIM_ELVER_SIM_LEARNER_H
 #define ELV_PORTS_SIM_ELVER_SIM_LEARNER_H
 
+#include "common/port.h"
 #include "ports/sim/elver_sim_experiment.h"
 #include "ports/sim/lab/learn.h"
 
