@@ -29,7 +29,8 @@ static void each_curve_is_the_one_it_is_named_after(void **state)
         {"staleness = polynomial, staleness_a = 0", {1, 1, 1, 1, 1, 1}},
         {"staleness = hinge", {1, 1, 1, 1, 1.0 / 11, 1.0 / 951}},
         {"staleness = hinge, staleness_a = 1, staleness_b = 0", {1, 0.5, 0.25, 0.2, 1.0 / 6, 0.01}},
-        {"staleness = exponential", {1, 0.90483742, 0.74081822, 0.67032005, 0.60653066, 5.0174682e-5}},
+        {"staleness = exponential",
+         {1, 0.90483742, 0.74081822, 0.67032005, 0.60653066, 5.0174682e-5}},
         {"staleness = exponential, staleness_a = 0.5",
          {1, 0.60653066, 0.22313016, 0.13533528, 0.0820850, 3.1799709e-22}},
     };
