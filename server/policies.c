@@ -24,6 +24,8 @@
     /* one line each */
 #define RULES(X)                                                                                   \
     X(rule, fedavg)                                                                                \
+    X(rule, fedavgm)                                                                               \
+    X(rule, fednova)                                                                               \
     /* one line each */
 #define SELECTS(X) X(select, uniform)
 #define SIZINGS(X) X(sizing, fixed)

@@ -30,6 +30,8 @@ static enum elv_err check(const struct elv_sync_cfg *cfg, char why[ELV_JOB_ERROR
                                        : "backup is a whole number from 0 to 1000000");
     if (k && k->value < (double)cfg->quorum)
         return elv_param_refuse(why, "k is at least the quorum");
+    if (k && cfg->clients_max > 0 && k->value > (double)cfg->clients_max)
+        return elv_param_refuse(why, "k is at most the number of clients");
     return ELV_OK;
 }
 

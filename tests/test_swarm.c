@@ -406,6 +406,14 @@ static void what_does_not_fit_is_refused(void **state)
     assert_int_equal(elv_swarm_new(&c.s, &c.cfg, c.why), ELV_ERR_ARG);
     assert_non_null(strstr(c.why, "loss"));
     c.world.link.loss = 0.0;
+    c.job.quorum = 2;
+    assert_int_equal(elv_swarm_new(&c.s, &c.cfg, c.why), ELV_ERR_ARG);
+    assert_non_null(strstr(c.why, "quorum"));
+    c.job.quorum = 1;
+    strcpy(c.job.sync, "backup");
+    c.job.sync_params = (struct elv_params){{{.name = "k", .value = 2.0}}, 1};
+    assert_int_equal(elv_swarm_new(&c.s, &c.cfg, c.why), ELV_ERR_ARG);
+    assert_non_null(strstr(c.why, "k is at most"));
     strcpy(c.job.sync, "nonesuch");
     assert_int_equal(elv_swarm_new(&c.s, &c.cfg, c.why), ELV_ERR_ARG);
     assert_non_null(strstr(c.why, "nonesuch"));

@@ -9,6 +9,8 @@
 #include "ports/sim/lab/swarm_parts.h"
 #include "ports/sim/queue.h"
 
+enum { STRIDE = 4096 }; /* coordinates that the server makes at a time */
+
 static uint32_t n_params(const struct elv_swarm *s)
 {
     return s->learner ? s->learner->n_params : 0;
@@ -101,18 +103,7 @@ static bool all_finite(const float *v, uint32_t n)
     return fine;
 }
 
-/* The factor that turns the sum into the step. */
-static double gain_of(const struct elv_swarm *s, const struct elv_sync_scale *scale)
-{
-    const struct elv_swarm_sums *sums = &s->round.sums;
-    const uint64_t by = scale->by == ELV_SYNC_BY_FLEET     ? s->fleet
-                        : scale->by == ELV_SYNC_BY_CLAIMED ? sums->claims
-                                                           : sums->weight;
-    const double effort = sums->effort / (double)sums->claims;
-    return elv_mean_gain(&s->scales, by > 0 ? by : 1) * scale->step * effort;
-}
-
-static struct elv_sync_scale scale_of(const struct elv_swarm *s)
+struct elv_sync_scale elv_swarm_scale(const struct elv_swarm *s)
 {
     const struct elv_sync *sync = s->policies.sync;
     const struct elv_sync_round view = elv_swarm_view(s);
@@ -121,38 +112,43 @@ static struct elv_sync_scale scale_of(const struct elv_swarm *s)
     return (struct elv_sync_scale){.by = ELV_SYNC_BY_USED, .step = 1.0};
 }
 
-/* Squared norm of the weighted mean. */
-static double mean_norm2(struct elv_swarm *s)
+/* Coordinates [at, at + n) of the next model, as server/make.c makes them; adds the squared norm of
+ * the step. */
+static void apply_to(struct elv_swarm *s, float *w, uint32_t at, uint32_t n, double gain,
+                     double *norm2)
 {
-    double norm2 = 0.0;
-    if (n_params(s) == 0)
-        return 0.0;
-    const struct elv_kernels *k = s->cfg.kernels;
-    k->unfold(s->mean, s->round.sums.vector, elv_mean_gain(&s->scales, s->round.sums.weight),
-              n_params(s));
-    k->norm2(&norm2, s->mean, n_params(s));
-    return norm2;
-}
-
-/* NULL: it would not be finite. */
-static float *apply_rule(struct elv_swarm *s)
-{
-    const struct elv_sync_scale scale = scale_of(s);
-    const uint32_t n = n_params(s);
-    float *w = elv_swarm_vector(s);
-    memcpy(w, s->versions.at[s->versions.newest].w, n * sizeof *w);
+    const struct elv_rule *rule = s->policies.rule;
     const struct elv_rule_step step = {
         .params = &s->job->rule_params,
         .kernels = s->cfg.kernels,
-        .version = s->versions.at[s->versions.newest].version + 1,
-        .sum = s->round.sums.vector,
-        .gain = gain_of(s, &scale),
-        .w = w,
-        .mean = s->mean,
-        .state = s->state,
+        .version = s->round.version + 1,
+        .sum = s->round.sum + at,
+        .gain = gain,
+        .w = w + at,
+        .mean = s->mean + at,
+        .state = s->state ? s->state + (size_t)at * rule->state_per_param : NULL,
         .n = n,
     };
-    s->policies.rule->apply(&step);
+    double more = 0.0;
+    rule->apply(&step);
+    s->cfg.kernels->norm2(&more, step.mean, n);
+    *norm2 += more;
+}
+
+/* NULL: it would not be finite. `mean_norm2`: of the weighted mean of the updates. */
+static float *apply_rule(struct elv_swarm *s, double *mean_norm2)
+{
+    const struct elv_tally *t = &s->round.tally;
+    const struct elv_sync_scale scale = elv_swarm_scale(s);
+    const double gain = elv_tally_gain(t, &s->scales, &scale, s->fleet > 0 ? s->fleet : t->claim);
+    const uint32_t n = n_params(s);
+    double norm2 = 0.0;
+    float *w = elv_swarm_vector(s);
+    memcpy(w, s->versions.at[s->versions.newest].w, n * sizeof *w);
+    for (uint32_t at = 0; at < n; at += STRIDE)
+        apply_to(s, w, at, n - at < STRIDE ? n - at : STRIDE, gain, &norm2);
+    const double ratio = gain > 0.0 ? elv_mean_gain(&s->scales, t->weight) / gain : 0.0;
+    *mean_norm2 = norm2 * ratio * ratio;
     if (all_finite(w, n))
         return w;
     elv_swarm_give_vector(s, w);
@@ -187,26 +183,10 @@ static void evaluate(struct elv_swarm *s)
     }
 }
 
-static struct elv_sync_commit commit_of(struct elv_swarm *s)
-{
-    const struct elv_swarm_sums *sums = &s->round.sums;
-    const double weight = (double)sums->weight;
-    return (struct elv_sync_commit){
-        .round = elv_swarm_view(s),
-        .version = s->round.version + 1,
-        .loss = sums->seen > 0 ? sums->loss_sum / (double)sums->seen : (double)NAN,
-        .norm2 = sums->norm2 / weight,
-        .mean_norm2 = s->policies.sync->on_commit ? mean_norm2(s) : 0.0,
-        .n_effective = weight * weight / sums->weight2,
-        .rate = sums->rate / s->round.n_got,
-    };
-}
-
 /* What both ways to end a round have in common. */
 static void end_round(struct elv_swarm *s, bool abandoned, uint32_t left)
 {
     struct elv_swarm_round *r = &s->round;
-    struct elv_swarm_sums *sums = &r->sums;
     struct elv_lab_round *rec = &r->rec;
     const elv_time_us overrun = s->now > r->deadline ? s->now - r->deadline : 0;
     rec->seq = r->seq;
@@ -218,15 +198,15 @@ static void end_round(struct elv_swarm *s, bool abandoned, uint32_t left)
     rec->n_asked = r->n_asked;
     rec->n_used = r->n_got;
     rec->n_late = left;
-    rec->train_loss = sums->seen > 0 ? sums->loss_sum / (double)sums->seen : (double)NAN;
-    rec->stale_mean = r->n_got > 0 ? sums->stale / r->n_got : 0.0;
+    rec->train_loss = elv_tally_loss(&r->tally);
+    rec->stale_mean = elv_tally_staleness(&r->tally);
     memcpy(rec->model, s->sum.model, sizeof rec->model);
     if (overrun > s->sum.worst_overrun)
         s->sum.worst_overrun = overrun;
     elv_swarm_tell_round(s);
-    if (sums->vector)
-        memset(sums->vector, 0, n_params(s) * sizeof *sums->vector);
-    *sums = (struct elv_swarm_sums){.vector = sums->vector};
+    if (r->sum)
+        memset(r->sum, 0, n_params(s) * sizeof *r->sum);
+    r->tally = (struct elv_tally){0};
     *rec = (struct elv_lab_round){.version = 0};
     r->open = false;
     r->ended = s->now;
@@ -262,10 +242,12 @@ void elv_swarm_abandon(struct elv_swarm *s, uint32_t left)
 
 void elv_swarm_close(struct elv_swarm *s, uint32_t left)
 {
+    const struct elv_sync *sync = s->policies.sync;
+    struct elv_sync_commit commit = {.round = elv_swarm_view(s), .version = s->round.version + 1};
     float *w = NULL;
-    const struct elv_sync_commit commit = commit_of(s);
+    elv_tally_commit(&s->round.tally, &commit);
     s->round.rec.wanted = wanted(s);
-    if (n_params(s) > 0 && (w = apply_rule(s)) == NULL) {
+    if (n_params(s) > 0 && (w = apply_rule(s, &commit.mean_norm2)) == NULL) {
         elv_swarm_abandon(s, left);
         return;
     }
@@ -274,8 +256,8 @@ void elv_swarm_close(struct elv_swarm *s, uint32_t left)
     s->round.n_abandoned = 0;
     end_round(s, false, left);
     s->round.not_before = s->now;
-    if (s->policies.sync->on_commit)
-        s->policies.sync->on_commit(s->sync_state, &s->sync_cfg, &commit, s->now);
+    if (sync->on_commit)
+        sync->on_commit(s->sync_state, &s->sync_cfg, &commit, s->now);
     if (s->sum.reached || (s->cfg.rounds > 0 && commit.version >= s->cfg.rounds))
         s->ended = true;
 }
