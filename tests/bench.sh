@@ -8,6 +8,7 @@
 #     round     a round of eight real clients over DTLS     commits   durable commits of a server
 #     start     restarting a server, a waiting client       store     what the disk alone could do
 #     kernels   training and folding                        coap      requests of the CoAP server
+#     swarm     simulated clients without messages
 #     zipline   planning a barrier                          learn     the cheap models of learning
 #
 # Prints one line for each figure,
