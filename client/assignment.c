@@ -45,10 +45,18 @@ static bool can_encode(const struct elv_client *c, const struct elv_codec_choice
     return first_cap > 0 && first_cap <= c->memory.first_cap;
 }
 
+/* By this clock it is a little later than by the server's: what is not there by then is late. */
+void elv_assignment_renew(struct elv_client *c, const struct elv_ticket *t)
+{
+    c->due_us = t->deadline_ms == 0 ? ELV_NEVER : c->now + (elv_time_us)t->deadline_ms * 1000;
+}
+
 void elv_assignment_begin(struct elv_client *c, const struct elv_ticket *t)
 {
     ELV_ASSERT(c->phase == ELV_CLIENT_IDLE);
     c->ticket = *t;
+    c->begun_us = c->now;
+    elv_assignment_renew(c, t);
     c->commit = (struct elv_commit){.status = ELV_STATUS_DONE,
                                     .nonce = nonce_of(c->cfg.boot, t->assignment)};
     c->n_fetches = 0;
@@ -68,6 +76,8 @@ static void let_go(struct elv_client *c)
     elv_transfer_end(&c->transfer);
     if (c->work.id != 0)
         c->work.cancel = true;
+    else if (c->phase == ELV_CLIENT_TRAINING && c->train.resumed) /* it rests between two pieces */
+        c->cfg.trainer.abort(c->cfg.trainer.self);
 }
 
 void elv_assignment_drop(struct elv_client *c)
@@ -531,9 +541,19 @@ void elv_assignment_send(struct elv_client *c, struct elv_actions *out)
     }
 }
 
+/* What is being sent may still count, by the server's clock; it says so itself. */
+static bool has_a_deadline(const struct elv_client *c)
+{
+    return c->phase >= ELV_CLIENT_FETCHING && c->phase <= ELV_CLIENT_ENCODING;
+}
+
 void elv_assignment_work(struct elv_client *c, struct elv_actions *out)
 {
     struct elv_work *w = &c->work;
+    if (has_a_deadline(c) && c->now >= c->due_us) {
+        c->stats.expired++;
+        elv_assignment_decided(c, false); /* the server may still offer it for a moment */
+    }
     if (w->id != 0 && w->cancel && !w->cancel_told) {
         ELV_ASSERT(out->n < out->cap);
         out->at[out->n++] = (struct elv_action){.kind = ELV_DO_CANCEL, .id = w->id};
@@ -543,7 +563,8 @@ void elv_assignment_work(struct elv_client *c, struct elv_actions *out)
         ;
 }
 
-elv_time_us elv_assignment_deadline(const struct elv_client *c)
+/* The next thing to do for its own sake. */
+static elv_time_us next_move(const struct elv_client *c)
 {
     if (c->work.id != 0)
         return ELV_NEVER;
@@ -560,4 +581,10 @@ elv_time_us elv_assignment_deadline(const struct elv_client *c)
     default:
         return ELV_NEVER;
     }
+}
+
+elv_time_us elv_assignment_deadline(const struct elv_client *c)
+{
+    const elv_time_us at = next_move(c);
+    return has_a_deadline(c) && c->due_us < at ? c->due_us : at;
 }

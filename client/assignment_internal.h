@@ -18,6 +18,8 @@ extern "C" {
 void elv_assignment_begin(struct elv_client *c, const struct elv_ticket *t);
 /* FETCHING to COMMITTING. */
 bool elv_assignment_open(const struct elv_client *c);
+/* The server named the assignment that is open, and says how much time is left for it. */
+void elv_assignment_renew(struct elv_client *c, const struct elv_ticket *t);
 /* The server named this one; it is not worked on any more. Its memory is free once the work is. */
 void elv_assignment_drop(struct elv_client *c);
 /* There is a decision, or the server does not know it: `drop`, and never take it up again. `done`:

@@ -12,6 +12,7 @@
 #define SYNCS(X)                                                                                   \
     X(sync, bsp)                                                                                   \
     X(sync, backup)                                                                                \
+    X(sync, ebsp)                                                                                  \
     X(sync, dbw)                                                                                   \
     X(sync, asp)                                                                                   \
     X(sync, ssp)                                                                                   \
@@ -22,6 +23,8 @@
     /* one line each */
 #define RULES(X)                                                                                   \
     X(rule, fedavg)                                                                                \
+    X(rule, fedavgm)                                                                               \
+    X(rule, fednova)                                                                               \
     /* one line each */
 #define SELECTS(X) X(select, uniform)
 #define SIZINGS(X) X(sizing, fixed)

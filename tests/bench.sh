@@ -10,6 +10,8 @@
 #     kernels   training and folding                        coap      requests of the CoAP server
 #     swarm     simulated clients without messages
 #     zipline   planning a barrier                          learn     the cheap models of learning
+#     zipline   planning a barrier                          dbw       choosing how many to wait for
+#     learn     the cheap models of learning                swarm     many clients on virtual time
 #
 # Prints one line for each figure,
 #
@@ -32,7 +34,7 @@ mkdir -p build
     exit 1
 }
 
-[ $# -gt 0 ] || set -- round commits start store kernels coap zipline learn
+[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm
 status=0
 for name in "$@"; do
     program=build/release/tests/bench_$name
