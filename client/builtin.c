@@ -13,7 +13,8 @@ static struct elv_local_cfg plan_for(const struct elv_builtin *b, const struct e
                                   .kernels = reference ? NULL : b->cfg.kernels,
                                   .arithmetic = m->arithmetic,
                                   .batch = batch,
-                                  .momentum = m->momentum != 0.0f};
+                                  .momentum = m->momentum != 0.0f,
+                                  .proximal = m->proximal != 0.0f};
 }
 
 static enum elv_err prepare_feed(const struct elv_feed *feed, const struct elv_manifest *m)

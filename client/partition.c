@@ -233,16 +233,16 @@ static float ln_gamma(struct elv_rng *r, float a)
 
 /* A Dirichlet variate is gamma variates over their sum; scaling all by the largest first keeps them
  * in range. */
-static double draw_shares(struct elv_rng *r, float alpha, uint32_t n_clients, float *share)
+double elv_partition_shares(struct elv_rng *r, float alpha, uint32_t n, float *share)
 {
     float largest = -HUGE_VALF;
     double sum = 0;
-    for (uint32_t k = 0; k < n_clients; k++) {
+    for (uint32_t k = 0; k < n; k++) {
         share[k] = ln_gamma(r, alpha);
         if (share[k] > largest)
             largest = share[k];
     }
-    for (uint32_t k = 0; k < n_clients; k++) {
+    for (uint32_t k = 0; k < n; k++) {
         share[k] = elv_exp(share[k] - largest);
         sum += (double)share[k];
     }
@@ -257,7 +257,7 @@ static void deal(const struct elv_partition_cfg *cfg, struct scratch *s, uint32_
     memset(s->sizes, 0, cfg->n_clients * sizeof *s->sizes);
     for (uint32_t c = 0; c < s->n_classes; c++) {
         const uint32_t n = s->starts[c + 1] - s->starts[c];
-        const double sum = draw_shares(&r, cfg->how.alpha, cfg->n_clients, s->share);
+        const double sum = elv_partition_shares(&r, cfg->how.alpha, cfg->n_clients, s->share);
         double before = 0;
         uint32_t at = 0;
         for (uint32_t k = 0; k < cfg->n_clients; k++) {

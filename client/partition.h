@@ -22,6 +22,7 @@
 
 #include "../common/cursor.h"
 #include "../common/err.h"
+#include "../common/rng.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -79,6 +80,10 @@ uint32_t elv_partition_take(const uint32_t *owner, uint32_t n, uint32_t client, 
  * place, or a client number. */
 uint32_t elv_partition_holdout(uint64_t seed, uint32_t client, float share, uint32_t *index,
                                uint32_t n);
+
+/* The draw behind `dirichlet` and `quantity`: share [n], n at least 1, from a symmetric Dirichlet
+ * distribution of concentration `alpha` above 0, not normalised. Returns their sum, 1 or more. */
+double elv_partition_shares(struct elv_rng *r, float alpha, uint32_t n, float *share);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 #include "client/trainer.h"
 
 #include <float.h>
+#include <string.h>
 
 #include "common/arena.h"
 #include "common/assert.h"
@@ -29,10 +30,18 @@ static struct elv_nn_cfg plan_of(const struct elv_local_cfg *cfg)
                                .inference = cfg->train == NULL};
 }
 
+/* A copy of its own: what `weights` came from need not be there any more. */
+static bool keeps_home(const struct elv_local_cfg *cfg)
+{
+    return cfg->proximal && cfg->train != NULL;
+}
+
 static void *lay_out(struct elv_local *t, struct elv_arena *a, size_t plan_len)
 {
     t->order = elv_arena_take(a, t->cfg.examples, sizeof *t->order);
     t->wanted = elv_arena_take(a, t->cfg.batch, sizeof *t->wanted);
+    if (keeps_home(&t->cfg))
+        t->home = elv_arena_take(a, t->cfg.model->n_params, sizeof *t->home);
     return elv_arena_take(a, plan_len, 1);
 }
 
@@ -107,13 +116,13 @@ static enum elv_err begin(void *self, const struct elv_task *task, float *weight
     const enum elv_err err = refused(t, task, n);
     if (err != ELV_OK)
         return err;
-    if (task->prox_mu != 0.0f || (task->momentum != 0.0f && !t->cfg.momentum))
+    if ((task->prox_mu != 0.0f && t->home == NULL) || (task->momentum != 0.0f && !t->cfg.momentum))
         return ELV_ERR_UNSUPPORTED;
     if (n > t->cfg.examples || task->batch == 0 || task->batch > t->cfg.batch ||
         (task->local_epochs == 0) == (task->local_steps == 0))
         return ELV_ERR_RANGE;
     if (!elv_finite_f32(task->rate) || !elv_finite_f32(task->momentum) ||
-        !elv_finite_f32(task->decay))
+        !elv_finite_f32(task->decay) || !elv_finite_f32(task->prox_mu))
         return ELV_ERR_RANGE;
 
     start(t, task, n, weights);
@@ -126,6 +135,8 @@ static enum elv_err begin(void *self, const struct elv_task *task, float *weight
         t->order[i] = i;
     shuffle(t);
     elv_nn_rest(&t->nn);
+    if (task->prox_mu != 0.0f)
+        memcpy(t->home, weights, t->cfg.model->n_params * sizeof *t->home);
     t->doing = ELV_LOCAL_TRAINING;
     return ELV_OK;
 }
@@ -200,7 +211,11 @@ static enum elv_err train_batch(struct elv_local *t)
     err = forward(t, &loss);
     if (err != ELV_OK)
         return err;
-    const struct elv_nn_rates rates = {t->task.rate, t->task.momentum, t->task.decay};
+    const struct elv_nn_rates rates = {.rate = t->task.rate,
+                                       .momentum = t->task.momentum,
+                                       .decay = t->task.decay,
+                                       .home = t->task.prox_mu != 0.0f ? t->home : NULL,
+                                       .pull = t->task.prox_mu};
     elv_nn_backward(&t->nn, &rates);
     err = t->cfg.kernels->sync();
     if (err != ELV_OK)

@@ -26,7 +26,7 @@ struct elv_task {
     uint32_t local_steps;
     uint32_t batch; /* of an evaluation: 0 for what suits the trainer */
     float rate, momentum, decay;
-    float prox_mu; /* reserved; 0 */
+    float prox_mu; /* FedProx: pulls the weights to where they started; 0: not at all */
     enum elv_arithmetic arithmetic;
 };
 
@@ -94,6 +94,7 @@ struct elv_local_cfg {
     uint32_t batch;                    /* the largest a task may ask for */
     uint32_t examples;                 /* the most `train` may hold; 0: what it holds now */
     bool momentum;                     /* tasks may use momentum */
+    bool proximal;                     /* tasks may use prox_mu */
 };
 
 enum elv_local_state { ELV_LOCAL_IDLE, ELV_LOCAL_TRAINING, ELV_LOCAL_EVALUATING };
@@ -103,6 +104,7 @@ struct elv_local { /* the fields belong to trainer.c */
     struct elv_nn nn;
     uint32_t *order;  /* [examples] the epoch's batch order */
     uint32_t *wanted; /* [batch] indices of an evaluation batch */
+    float *home;      /* [n_params] the weights training began with; NULL: not kept */
     enum elv_local_state doing;
     struct elv_task task;
     struct elv_rng rng;

@@ -328,7 +328,13 @@ static bool manifest_sound(const void *message)
     const struct elv_manifest *m = message;
     return wires_sound(m->wire_min, m->wire_max) && m->momentum >= 0 && m->momentum < 1 &&
            m->weight_decay >= 0 && m->std > 0 && m->holdout >= 0 && m->holdout < 1 &&
-           m->bound > 0 && m->clip >= 0;
+           m->bound > 0 && m->clip >= 0 && m->proximal >= 0;
+}
+
+static bool has_proximal(const void *message)
+{
+    const struct elv_manifest *m = message;
+    return m->proximal != 0;
 }
 
 static const struct elv_field manifest_fields[] = {
@@ -357,6 +363,7 @@ static const struct elv_field manifest_fields[] = {
     {23, ELV_FIELD(SINGLE, elv_manifest, bound)},
     {24, ELV_FIELD(SINGLE, elv_manifest, clip)},
     {25, ELV_FIELD(UINT, elv_manifest, weight_max), POSITIVE},
+    {26, ELV_FIELD(SINGLE, elv_manifest, proximal), .has = has_proximal},
 };
 
 static bool join_sound(const void *message)

@@ -78,6 +78,7 @@ struct elv_manifest {
     float bound;  /* R: a decoded value beyond it refuses the update; > 0 */
     float clip;   /* L2 norm of an update, enforced by the client; 0: none */
     uint32_t weight_max;
+    float proximal; /* mu: mu/2 * |w - base|^2 is added to the local loss; 0: none */
 };
 
 struct elv_join {
@@ -167,7 +168,7 @@ struct elv_ticket {
     uint32_t batch;
     float learning_rate;
     struct elv_codec_choice up;
-    uint32_t deadline_ms; /* remaining, from the moment of receipt */
+    uint32_t deadline_ms; /* remaining, from the moment of receipt; 0: there is none */
 };
 
 /* PUT of an update chunk is answered with this, or with a refusal. */

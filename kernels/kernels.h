@@ -103,7 +103,9 @@ struct elv_xent {
 };
 
 /* One step of gradient descent: g' = g + decay * w; v = momentum * v + g'; w = w - rate * v, as
- * PyTorch's SGD with dampening 0. */
+ * PyTorch's SGD with dampening 0. With a `home`, g' has pull * (w - home) added to it: the proximal
+ * term of Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith, "Federated Optimization in Heterogeneous
+ * Networks", MLSys 2020. */
 struct elv_sgd {
     struct elv_cohort of;
     uint32_t n;
@@ -112,6 +114,9 @@ struct elv_sgd {
     float *v;       /* [n] per member, v_stride apart; NULL: momentum is 0 */
     size_t v_stride;
     float rate, momentum, decay;
+    const float *home; /* [n] per member, home_stride apart; NULL: no pull */
+    size_t home_stride;
+    float pull;
 };
 
 enum elv_view_kind { ELV_VIEW_F32 = 1, ELV_VIEW_Q8 = 2 };

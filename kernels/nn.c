@@ -343,7 +343,10 @@ static void descend(const struct elv_nn *nn, uint32_t i, const struct elv_nn_rat
                               .v_stride = nn->cfg.model->n_params,
                               .rate = rates->rate,
                               .momentum = rates->momentum,
-                              .decay = rates->decay};
+                              .decay = rates->decay,
+                              .home = rates->home == NULL ? NULL : rates->home + l->weight_at,
+                              .home_stride = rates->home_stride,
+                              .pull = rates->pull};
     nn->cfg.kernels->sgd(&a);
 }
 

@@ -29,6 +29,10 @@ struct elv_nn_cfg {
 
 struct elv_nn_rates {
     float rate, momentum, decay; /* momentum must be 0 in a plan without */
+    const float *home; /* [n_params] of each member, home_stride apart: where `pull` pulls its
+                          weights to (kernels.h, elv_sgd); NULL: nowhere */
+    size_t home_stride;
+    float pull;
 };
 
 struct elv_nn { /* the fields belong to nn.c */

@@ -71,8 +71,11 @@ void elv_sgd_ref(const struct elv_sgd *a)
         float *w = a->w + k * a->of.param_stride;
         float *v = a->v == NULL ? NULL : a->v + k * a->v_stride;
         const float *g = a->g + k * a->of.grad_stride;
+        const float *home = a->home == NULL ? NULL : a->home + k * a->home_stride;
         for (uint32_t i = 0; a->of.rows[k] > 0 && i < a->n; i++) {
             float step = g[i] + a->decay * w[i];
+            if (home != NULL)
+                step = step + a->pull * (w[i] - home[i]);
             if (v != NULL)
                 step = v[i] = step + a->momentum * v[i];
             w[i] = w[i] - a->rate * step;

@@ -150,6 +150,19 @@ static void descend_fast(float *restrict w, float *restrict v, const float *rest
     }
 }
 
+static void descend_pulled(float *restrict w, float *restrict v, const float *restrict g,
+                           const float *restrict home, const struct elv_sgd *a)
+{
+    const float rate = a->rate, momentum = a->momentum, decay = a->decay, pull = a->pull;
+    for (size_t i = 0; i < a->n; i++) {
+        const float shrunk = g[i] + decay * w[i];
+        float step = shrunk + pull * (w[i] - home[i]);
+        if (v != NULL)
+            v[i] = step = step + momentum * v[i];
+        w[i] = w[i] - rate * step;
+    }
+}
+
 void ELV_SIMD(sgd)(const struct elv_sgd *a)
 {
     for (uint32_t k = 0; k < a->of.n; k++) {
@@ -157,9 +170,12 @@ void ELV_SIMD(sgd)(const struct elv_sgd *a)
         const float *g = a->g + k * a->of.grad_stride;
         if (a->of.rows[k] == 0)
             continue;
-        if (a->v == NULL)
+        float *v = a->v == NULL ? NULL : a->v + k * a->v_stride;
+        if (a->home != NULL)
+            descend_pulled(w, v, g, a->home + k * a->home_stride, a);
+        else if (v == NULL)
             descend(w, g, a->rate, a->decay, a->n);
         else
-            descend_fast(w, a->v + k * a->v_stride, g, a);
+            descend_fast(w, v, g, a);
     }
 }

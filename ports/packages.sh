@@ -7,7 +7,8 @@ set -eu
 
 run="build-essential cmake ninja-build pkg-config dpkg-dev debian-archive-keyring patch bzip2 ca-certificates
      zlib1g-dev libsqlite3-dev libinih-dev dataset-fashion-mnist"
-test="libcmocka-dev clang clang-format libclang-rt-14-dev python3 python3-cbor2 libcoap3-bin procps"
+test="libcmocka-dev clang clang-format libclang-rt-14-dev python3 python3-cbor2 libcoap3-bin procps
+      chromium"
 case "${1:-}" in
 run) want=$run ;;
 test) want="$run $test" ;;

@@ -380,6 +380,7 @@ void elv_job_manifest(const struct elv_job *job, const uint8_t run[ELV_RUN_ID_LE
         .bound = job->bound,
         .clip = job->clip,
         .weight_max = job->max_weight,
+        .proximal = job->proximal,
     };
     memcpy(m->run, run, ELV_RUN_ID_LEN);
     memcpy(m->fingerprint, job->model.fingerprint, sizeof m->fingerprint);

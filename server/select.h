@@ -29,6 +29,11 @@ struct elv_select {
     /* Moves the chosen ones of `at` [n], which come in rising order of client number, to the front,
      * in rising order again, and returns how many. */
     uint32_t (*choose)(const struct elv_select_ask *ask, struct elv_candidate *at, uint32_t n);
+
+    /* The same choice by place alone, in rising order, without walking over the candidates: writes
+     * `ask->count` places below `n` to `places` and takes time for so many. 1 <= count <= n. NULL:
+     * the policy has to see the candidates. */
+    void (*draw)(const struct elv_select_ask *ask, uint32_t n, uint32_t *places);
 };
 
 /* NULL when there is no such policy. */

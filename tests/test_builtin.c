@@ -84,19 +84,21 @@ static size_t need(uint32_t batch)
 }
 
 /* The same training without a node around it. */
-static void train_alone(float *weights)
+static void train_alone(float *weights, float proximal)
 {
     struct elv_local local;
     struct elv_local_cfg cfg = {.model = &w.server.model,
                                 .train = &train_feed,
                                 .arithmetic = ELV_ARITHMETIC_REFERENCE,
-                                .batch = 8};
+                                .batch = 8,
+                                .proximal = proximal != 0};
     const struct elv_task task = {.seed = 42,
                                   .client = 7,
                                   .round = 101,
                                   .local_epochs = 2,
                                   .batch = 8,
                                   .rate = 0.1f,
+                                  .prox_mu = proximal,
                                   .arithmetic = ELV_ARITHMETIC_REFERENCE};
     const size_t len = elv_local_mem(&cfg);
     void *mem = aligned_alloc(ELV_ARENA_ALIGN, len);
@@ -107,11 +109,12 @@ static void train_alone(float *weights)
     free(mem);
 }
 
-static void a_node_trains_like_the_trainer_alone_in_the_memory_told_beforehand(void **state)
+static void trains_like_the_trainer_alone(float proximal)
 {
-    (void)state;
     static float weights[PARAMS_MAX], got[PARAMS_MAX];
     w.cfg.duty = 30; /* in pieces, to make it harder */
+    w.server.manifest.proximal = proximal;
+    server_encode_manifest(&w.server);
     w.mem_len = need(8);
     world_start(&w);
     world_until(&w, decided);
@@ -122,10 +125,25 @@ static void a_node_trains_like_the_trainer_alone_in_the_memory_told_beforehand(v
     assert_true(train.scale == 1.0f);
 
     memcpy(weights, w.server.version[0], w.server.model.n_params * sizeof(float));
-    train_alone(weights);
+    train_alone(weights, proximal);
     server_update(&w.server, got);
     for (uint32_t i = 0; i < w.server.model.n_params; i++)
         assert_true(got[i] == weights[i] - w.server.version[0][i]);
+}
+
+static void a_node_trains_like_the_trainer_alone_in_the_memory_told_beforehand(void **state)
+{
+    (void)state;
+    trains_like_the_trainer_alone(0);
+}
+
+static void a_manifest_with_a_proximal_term_costs_a_copy_of_the_weights_and_is_obeyed(void **state)
+{
+    (void)state;
+    const size_t without = need(8);
+    trains_like_the_trainer_alone(0.5f);
+    assert_in_range(w.mem_len - without, w.server.model.n_params * sizeof(float),
+                    w.server.model.n_params * sizeof(float) + ELV_ARENA_ALIGN);
 }
 
 static void a_batch_beyond_the_memory_is_a_failure_of_that_assignment_only(void **state)
@@ -220,6 +238,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_node_trains_like_the_trainer_alone_in_the_memory_told_beforehand),
+        TEST(a_manifest_with_a_proximal_term_costs_a_copy_of_the_weights_and_is_obeyed),
         TEST(a_batch_beyond_the_memory_is_a_failure_of_that_assignment_only),
         TEST(without_room_for_batches_of_one_the_model_does_not_fit),
         TEST(an_evaluation_takes_the_batch_that_memory_allows),

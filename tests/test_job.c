@@ -559,6 +559,7 @@ static void the_manifest_says_what_clients_need(void **state)
     (void)state;
     const struct elv_job job = loaded(LEAST "data.partition = iid\ntransfer.up = q8, f32\n"
                                             "client.optimizer = sgd momentum 0.5\n"
+                                            "client.proximal = 0.25\n"
                                             "job.seed = 77\n");
     static const uint8_t run[ELV_RUN_ID_LEN] = {1, 2, 3};
     struct elv_manifest m, back;
@@ -575,6 +576,7 @@ static void the_manifest_says_what_clients_need(void **state)
     assert_true(back.momentum == 0.5f && back.bound == 8.0f && back.seed == 77);
     assert_int_equal(back.n_up, 2);
     assert_int_equal(back.weight_max, 100000);
+    assert_true(back.proximal == 0.25f);
 }
 
 int main(void)

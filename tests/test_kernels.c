@@ -425,41 +425,58 @@ static void a_loss_that_is_no_number_is_seen(void **state)
     }
 }
 
+/* One parameter's step by the definition; `v` NULL: no momentum. */
+static float stepped(const struct elv_sgd *a, bool fused, float w, float g, float home, float *v)
+{
+    float step = fused ? fmaf(a->decay, w, g) : g + a->decay * w;
+    if (a->home != NULL)
+        step = fused ? fmaf(a->pull, w - home, step) : step + a->pull * (w - home);
+    if (v != NULL)
+        *v = step = fused ? fmaf(a->momentum, *v, step) : step + a->momentum * *v;
+    return fused ? fmaf(-a->rate, step, w) : w - a->rate * step;
+}
+
 static void descent_agrees_on_all_tables(void **state)
 {
     (void)state;
     static const uint32_t rows[MEMBERS] = {1, 1};
     rng = elv_rng_of((struct elv_rng_key){.seed = 6});
     for (uint32_t n = 1; n <= 70; n++) {
-        for (unsigned with_v = 0; with_v < 2; with_v++) {
-            float *w = randoms(2 * n), *g = randoms(2 * n), *v = randoms(2 * n);
-            for (size_t t = elv_kernels_count(); t-- > 0;) {
-                const struct elv_kernels *k = elv_kernels_at(t);
-                if (k == NULL)
-                    continue;
-                float *gw = take(8 * n), *gv = take(8 * n);
-                memcpy(gw, w, 8 * n);
-                memcpy(gv, v, 8 * n);
-                const struct elv_sgd a = {
-                    {MEMBERS, 1, rows, n, n}, n, gw, g, with_v ? gv : NULL, n, 0.1f, 0.9f, 0.01f};
-                k->sgd(&a);
-                for (uint32_t i = 0; i < 2 * n; i++) {
-                    const float decay = 0.01f, momentum = 0.9f, rate = 0.1f;
-                    const bool f = fuses(k);
-                    const float pull = f ? fmaf(decay, w[i], g[i]) : g[i] + decay * w[i];
-                    const float step = !with_v ? pull
-                                       : f     ? fmaf(momentum, v[i], pull)
-                                               : pull + momentum * v[i];
-                    assert_true(gw[i] == (f ? fmaf(-rate, step, w[i]) : w[i] - rate * step));
-                    assert_true(gv[i] == (with_v ? step : v[i]));
-                }
-                free(gw);
-                free(gv);
+        float *w = randoms(2 * n), *g = randoms(2 * n), *v = randoms(2 * n), *h = randoms(2 * n);
+        for (size_t t = 4 * elv_kernels_count(); t-- > 0;) {
+            const struct elv_kernels *k = elv_kernels_at(t / 4);
+            const bool with_v = t % 2 == 1, with_home = t / 2 % 2 == 1;
+            if (k == NULL)
+                continue;
+            float *gw = take(8 * n), *gv = take(8 * n);
+            memcpy(gw, w, 8 * n);
+            memcpy(gv, v, 8 * n);
+            const struct elv_sgd a = {.of = {MEMBERS, 1, rows, n, n},
+                                      .n = n,
+                                      .w = gw,
+                                      .g = g,
+                                      .v = with_v ? gv : NULL,
+                                      .v_stride = n,
+                                      .rate = 0.1f,
+                                      .momentum = 0.9f,
+                                      .decay = 0.01f,
+                                      .home = with_home ? h : NULL,
+                                      .home_stride = n,
+                                      .pull = 0.3f};
+            k->sgd(&a);
+            for (uint32_t i = 0; i < 2 * n; i++) {
+                float want_v = v[i];
+                const float want = stepped(&a, fuses(k), w[i], g[i], h[i], with_v ? &want_v : NULL);
+                assert_true(gw[i] == want);
+                assert_true(gv[i] == want_v);
             }
-            free(w);
-            free(g);
-            free(v);
+            free(gw);
+            free(gv);
         }
+        free(w);
+        free(g);
+        free(v);
+        free(h);
     }
 }
 

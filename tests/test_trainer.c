@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "client/trainer.h"
+#include "common/arena.h"
 #include "common/rng.h"
 
 enum { N = 53, VALUES = 16, CLASSES = 3 };
@@ -268,7 +269,7 @@ static void impossible_tasks_start_nothing(void **state)
     rows[3].local_steps = 5; /* both */
     rows[4].rate = NAN;
     rows[5].momentum = 0.9f; /* no room for velocities */
-    rows[6].prox_mu = 0.1f;
+    rows[6].prox_mu = 0.1f;  /* no room for a copy of the weights */
     rows[7].arithmetic = ELV_ARITHMETIC_REFERENCE;
     for (size_t i = 0; i < 8; i++) {
         assert_int_equal(b.trainer.begin(b.trainer.self, &rows[i], b.w), want[i]);
@@ -347,6 +348,110 @@ static void reference_training_ends_in_the_same_bytes_everywhere(void **state)
     close_bench(&b);
 }
 
+static void reference_training_with_a_proximal_term_does_too(void **state)
+{
+    (void)state;
+    static const uint8_t want[] = {0xdd, 0xb4, 0xaf, 0xc4, 0x47, 0x15, 0x59, 0x99, 0x50, 0x31, 0xbb,
+                                   0x11, 0x47, 0x1a, 0xd6, 0x1c, 0x8e, 0x61, 0xe0, 0x7e, 0x59, 0x26,
+                                   0x82, 0x5f, 0xa1, 0xe5, 0x0a, 0x08, 0x5e, 0x7c, 0x46, 0x84};
+    struct bench b;
+    open_bench(&b,
+               &(struct elv_local_cfg){.arithmetic = ELV_ARITHMETIC_REFERENCE, .proximal = true});
+    struct elv_task task = two_epochs;
+    task.arithmetic = ELV_ARITHMETIC_REFERENCE;
+    task.prox_mu = 0.1f;
+    train(&b, &task, 1);
+    uint8_t got[ELV_SHA256_LEN];
+    elv_sha256_f32(b.w, b.m.n_params, got);
+    assert_memory_equal(got, want, sizeof want);
+    close_bench(&b);
+}
+
+/* Two steps, with and without the pull: at the first there is nothing to be pulled to, at the
+ * second the gradient is the same and mu * (w1 - w0) is added to it. */
+static void the_proximal_term_adds_mu_times_the_way_gone_to_a_gradient(void **state)
+{
+    (void)state;
+    static const enum elv_arithmetic kinds[] = {ELV_ARITHMETIC_FAST, ELV_ARITHMETIC_REFERENCE};
+    enum { ONE, TWO, PULLED, RUNS };
+    const float mu = 0.7f;
+    for (size_t k = 0; k < 2; k++) {
+        float start[256], w[RUNS][256];
+        uint32_t n = 0;
+        for (unsigned i = 0; i < RUNS; i++) {
+            struct bench b;
+            open_bench(&b, &(struct elv_local_cfg){.arithmetic = kinds[k], .proximal = true});
+            struct elv_task task = two_epochs;
+            task.arithmetic = kinds[k];
+            task.local_epochs = 0;
+            task.local_steps = i == ONE ? 1 : 2;
+            task.prox_mu = i == PULLED ? mu : 0.0f;
+            n = b.m.n_params;
+            memcpy(start, b.w, n * sizeof *start);
+            train(&b, &task, 1);
+            memcpy(w[i], b.w, n * sizeof *start);
+            close_bench(&b);
+        }
+        bool moved = false;
+        for (uint32_t i = 0; i < n; i++) {
+            const float want = w[TWO][i] - two_epochs.rate * mu * (w[ONE][i] - start[i]);
+            assert_true(fabsf(w[PULLED][i] - want) < 1e-6f);
+            moved = moved || fabsf(want - w[TWO][i]) > 1e-4f;
+        }
+        assert_true(moved);
+    }
+}
+
+static void a_strong_pull_keeps_the_weights_near_their_start(void **state)
+{
+    (void)state;
+    static const float mu[] = {0.0f, 0.1f, 1.0f, 5.0f};
+    double before = INFINITY;
+    for (size_t k = 0; k < 4; k++) {
+        struct bench b;
+        float start[256];
+        open_bench(&b, &(struct elv_local_cfg){.proximal = true, .momentum = true});
+        struct elv_task task = two_epochs;
+        task.local_epochs = 10;
+        task.momentum = 0.5f;
+        task.prox_mu = mu[k];
+        memcpy(start, b.w, b.m.n_params * sizeof *start);
+        train(&b, &task, 3);
+        double way = 0;
+        for (uint32_t i = 0; i < b.m.n_params; i++)
+            way += ((double)b.w[i] - (double)start[i]) * ((double)b.w[i] - (double)start[i]);
+        assert_true(way < 0.9 * before);
+        before = way;
+        close_bench(&b);
+    }
+}
+
+static void room_for_a_proximal_term_changes_nothing_but_the_memory(void **state)
+{
+    (void)state;
+    float want[256] = {0};
+    for (unsigned i = 0; i < 2; i++) {
+        struct bench b;
+        open_bench(&b, &(struct elv_local_cfg){.proximal = i == 1, .momentum = true});
+        struct elv_task task = two_epochs;
+        task.momentum = 0.9f;
+        train(&b, &task, 4);
+        if (i == 0)
+            memcpy(want, b.w, b.m.n_params * sizeof *want);
+        assert_memory_equal(b.w, want, b.m.n_params * sizeof *want);
+        struct elv_local_cfg cfg = b.local.cfg;
+        cfg.proximal = false;
+        const size_t least = elv_local_mem(&cfg), copy = b.m.n_params * sizeof(float);
+        assert_in_range(elv_local_mem(&b.local.cfg), least + i * copy,
+                        least + i * (copy + ELV_ARENA_ALIGN - 1));
+        cfg.train = NULL; /* an evaluation is not pulled anywhere */
+        const size_t evaluates = elv_local_mem(&cfg);
+        cfg.proximal = true;
+        assert_int_equal(elv_local_mem(&cfg), evaluates);
+        close_bench(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +466,10 @@ int main(void)
         cmocka_unit_test(bad_examples_fail_the_training_instead_of_poisoning_it),
         cmocka_unit_test(a_feed_must_fit_the_model),
         cmocka_unit_test(reference_training_ends_in_the_same_bytes_everywhere),
+        cmocka_unit_test(reference_training_with_a_proximal_term_does_too),
+        cmocka_unit_test(the_proximal_term_adds_mu_times_the_way_gone_to_a_gradient),
+        cmocka_unit_test(a_strong_pull_keeps_the_weights_near_their_start),
+        cmocka_unit_test(room_for_a_proximal_term_changes_nothing_but_the_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,6 +76,12 @@ static void manifest(union wire_msg *m)
     count_up(m->manifest.fingerprint, sizeof m->manifest.fingerprint, 0x40);
 }
 
+static void manifest_proximal(union wire_msg *m)
+{
+    manifest(m);
+    m->manifest.proximal = 0.01f;
+}
+
 static void join(union wire_msg *m)
 {
     m->join = (struct elv_join){
@@ -281,6 +287,7 @@ static void chunk_update_deflated(struct elv_chunk *c, uint8_t payload[ELV_CHUNK
 
 const struct wire_sample wire_samples[] = {
     {"manifest.cbor", MANIFEST, manifest, NULL},
+    {"manifest-proximal.cbor", MANIFEST, manifest_proximal, NULL},
     {"join.cbor", JOIN, join, NULL},
     {"joined.cbor", JOINED, joined, NULL},
     {"refusal.cbor", REFUSAL, refusal, NULL},

@@ -23,6 +23,7 @@ struct elv_lab_task {
     double loss_sum;               /* out: over `seen` */
     uint64_t bytes_up;             /* out: what the encoded update takes; 0: as f32 */
     struct elv_eval_sums eval;     /* out: of the base on the client's own examples; n 0: none */
+    enum elv_err err; /* out: other than ELV_OK: this client failed, and the rest means nothing */
 };
 
 struct elv_lab_score {
@@ -44,6 +45,8 @@ struct elv_lab_learner {
     /* Local steps and samples a piece of work takes, before it is done: for its compute time. */
     void (*effort)(void *self, uint32_t client, struct elv_size size, uint32_t *steps,
                    uint32_t *seen);
+    /* `n` is at most gather_max. Each task has an `err` of its own, like the commit of a client
+     * that failed; an error returned is the learner's, and ends the run. */
     enum elv_err (*train)(void *self, struct elv_lab_task *tasks, uint32_t n);
     enum elv_err (*evaluate)(void *self, const float *w, struct elv_lab_score *out);
     void (*free)(void *self);

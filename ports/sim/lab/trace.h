@@ -2,8 +2,9 @@
 /* ports/sim/lab/trace.h - what devices did in real life, to be replayed.
  *
  * A CSV file with the header `client,start,end,compute_ms,up_bytes_s,down_bytes_s`: from `start` to
- * `end` (seconds from the beginning) the device was there, a sample took compute_ms and its link
- * carried so many bytes per second. Lines are in order of client and start and do not overlap. */
+ * `end` (seconds from the beginning) the device was there, what the world's `per` names took it
+ * compute_ms, and its link carried so many bytes per second, 0 for no limit. Lines are in order of
+ * client, which count from 1 without gaps, and of start, and do not overlap. */
 #ifndef ELV_PORTS_SIM_LAB_TRACE_H
 #define ELV_PORTS_SIM_LAB_TRACE_H
 
@@ -13,8 +14,8 @@
 struct elv_lab_span {
     uint32_t client; /* from 1, without gaps */
     elv_time_us start, end;
-    double compute_us; /* of the unit that the world's `per` names */
-    double up_bps, down_bps;
+    double compute_us;       /* of the unit that the world's `per` names */
+    double up_bps, down_bps; /* bytes per second; 0: no limit */
 };
 
 struct elv_lab_trace {

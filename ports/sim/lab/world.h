@@ -55,8 +55,8 @@ struct elv_lab_device {
     bool straggler_fixed;    /* it is always the same devices: a share of the registered */
     struct elv_lab_regime regimes[ELV_LAB_REGIMES_MAX];
     uint32_t n_regimes;
-    bool cohort_start;        /* all start at a random moment of [0, start_spread) */
-    elv_time_us start_spread; /* devices come one by one in [0, this) */
+    elv_time_us start_spread; /* devices come one after the other, evenly in [0, this) */
+    bool cohort_start;        /* each at a random moment of it instead */
 };
 
 struct elv_lab_link {
@@ -115,5 +115,54 @@ struct elv_lab_world {
 /* One draw; never negative. */
 double elv_lab_draw(const struct elv_lab_draw *d, struct elv_rng *r);
 bool elv_lab_draw_is_set(const struct elv_lab_draw *d);
+
+/* What is drawn once for each device. */
+struct elv_lab_facts {
+    float speed;    /* factor on its compute times */
+    float up, down; /* bytes per second; 0: no limit */
+    bool straggles; /* with straggler_fixed: one of those that always do */
+};
+
+/* Fills `facts` [n] for the devices 1 to n. Exactly straggler_share of them, rounded, straggle. */
+void elv_lab_facts(const struct elv_lab_world *w, uint64_t seed, struct elv_lab_facts *facts,
+                   uint32_t n);
+
+/* One piece of work of one client. */
+struct elv_lab_piece {
+    uint32_t client, piece; /* numbers, from 1: with the seed they name what is drawn */
+    uint32_t n_clients;     /* registered */
+    uint32_t steps, seen;   /* what it takes */
+    elv_time_us at;         /* when its computing starts, for regimes and traces */
+    struct elv_lab_facts facts;
+};
+
+/* How long computing takes; 1 us or more. */
+elv_time_us elv_lab_compute(const struct elv_lab_world *w, uint64_t seed,
+                            const struct elv_lab_piece *p);
+/* Will never be delivered. */
+bool elv_lab_is_dropped(const struct elv_lab_world *w, uint64_t seed,
+                        const struct elv_lab_piece *p);
+
+enum elv_lab_way { ELV_LAB_DOWN, ELV_LAB_UP, ELV_LAB_TELL };
+/* One way over the link: its latency, then the bytes. A notice (TELL) has none to speak of. */
+elv_time_us elv_lab_transfer(const struct elv_lab_world *w, uint64_t seed,
+                             const struct elv_lab_piece *p, enum elv_lab_way way, uint64_t bytes);
+
+/* When the client comes first; ELV_NEVER: not by itself (churn_rate, or no span of the trace). */
+elv_time_us elv_lab_comes(const struct elv_lab_world *w, uint64_t seed, uint32_t client,
+                          uint32_t n_clients);
+/* The k-th gap between devices that come for good, k from 1. */
+elv_time_us elv_lab_gap(const struct elv_lab_world *w, uint64_t seed, uint32_t k);
+/* How long it stays, having come for the k-th time, k from 1. ELV_NEVER: for ever. */
+elv_time_us elv_lab_stays(const struct elv_lab_world *w, uint64_t seed, uint32_t client,
+                          uint32_t k);
+/* The end of its k-th stretch of being there and away in turn, k from 0 and there, that started at
+ * `from`. ELV_NEVER: it has no end. */
+elv_time_us elv_lab_stretch(const struct elv_lab_world *w, uint64_t seed, uint32_t client,
+                            uint32_t k, elv_time_us from);
+/* The span of the client's trace at `at`; NULL: away, or there is no trace. A trace of fewer
+ * clients is shared by those whose numbers differ by a multiple. */
+const struct elv_lab_span *elv_lab_span_at(const struct elv_lab_trace *t, uint32_t client,
+                                           elv_time_us at);
 
 #endif

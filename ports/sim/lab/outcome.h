@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ports/sim/lab/outcome.h - what one run came to: summary.json and the line `run ...`.
+ *
+ * Both are promises: keys are only ever added, at the end. summary.json has a key a line:
+ *
+ *     program, kind       "elver-sim 0.1.0", "run"
+ *     configuration       SHA-256 of everything that decides the run; a finished run is known by it
+ *     label, seed
+ *     partition           SHA-256 of who has which example; null: no data set
+ *     has_target, reached, reached_at    virtual seconds
+ *     ended, version, rounds, abandoned
+ *     events, started, used, late, discarded, dropped, interrupted, lapsed
+ *     bytes_up, bytes_down
+ *     waiting, working, waiting_share, updates_per_s
+ *     fairness            Jain's index of updates used per client
+ *     loss, accuracy, best_accuracy
+ *     staleness           mean over the updates used
+ *     staleness_counts    of staleness 0, 1, ..., 30, and more
+ *     worst_overrun       of a round past its deadline
+ *     model, history      SHA-256 of the last version; hash of everything that happened */
+#ifndef ELV_PORTS_SIM_LAB_OUTCOME_H
+#define ELV_PORTS_SIM_LAB_OUTCOME_H
+
+#include "common/sha256.h"
+#include "common/text.h"
+#include "ports/sim/lab/plan.h"
+#include "ports/sim/lab/record.h"
+
+#define ELV_LAB_OUTCOME_MAX 4096u /* bytes of a summary.json */
+
+struct elv_lab_outcome {
+    char label[ELV_LAB_LABEL_MAX];
+    uint64_t seed;
+    uint8_t configuration[ELV_SHA256_LEN], partition[ELV_SHA256_LEN];
+    bool has_target;
+    struct elv_lab_summary summary;
+};
+
+double elv_lab_waiting_share(const struct elv_lab_outcome *o); /* NAN: neither worked nor waited */
+double elv_lab_updates_per_s(const struct elv_lab_outcome *o); /* used; NAN: no time passed */
+/* When the target was reached; without a target when it ended; NAN: it was missed. */
+double elv_lab_time_s(const struct elv_lab_outcome *o);
+
+void elv_lab_outcome_json(struct elv_line *out, const struct elv_lab_outcome *o);
+/* As elv_lab_outcome_json writes it. False: it is none, or of another version. The label is not
+ * read. */
+bool elv_lab_outcome_read(struct elv_text json, struct elv_lab_outcome *o);
+
+/* "run label=dbw seed=1 reached=1 time=12.5 rounds=60 accuracy=0.8512 loss=0.4375 waiting=0.1200
+ * updates_per_s=8.3 bytes_up=123456 bytes_down=123456 used=500 late=3 discarded=0 dropped=0
+ * abandoned=0 staleness=0.0000 model=...": `reached` is - without a target, figures that are not
+ * known are nan. */
+void elv_lab_outcome_line(struct elv_line *out, const struct elv_lab_outcome *o);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/chunk.h"
+#include "common/codec.h"
+#include "common/exact.h"
+#include "common/sha256.h"
+#include "ports/sim/lab/swarm_parts.h"
+#include "ports/sim/queue.h"
+
+float *elv_swarm_vector(struct elv_swarm *s)
+{
+    struct elv_swarm_vectors *v = &s->vectors;
+    return v->n > 0 ? v->at[--v->n] : elv_sim_alloc((size_t)elv_swarm_n_params(s) * sizeof(float));
+}
+
+void elv_swarm_give_vector(struct elv_swarm *s, float *at)
+{
+    struct elv_swarm_vectors *v = &s->vectors;
+    if (v->n == v->cap) {
+        v->cap = v->cap == 0 ? 16 : v->cap * 2;
+        v->at = elv_sim_grow(v->at, v->cap, sizeof *v->at);
+    }
+    v->at[v->n++] = at;
+}
+
+static uint32_t take(struct elv_swarm_versions *v)
+{
+    if (v->free != ELV_SWARM_NONE) {
+        const uint32_t i = v->free;
+        v->free = v->at[i].next;
+        return i;
+    }
+    if (v->n == v->cap) {
+        v->cap = v->cap == 0 ? 16 : v->cap * 2;
+        v->at = elv_sim_grow(v->at, v->cap, sizeof *v->at);
+    }
+    return v->n++;
+}
+
+void elv_swarm_release(struct elv_swarm *s, uint32_t version)
+{
+    struct elv_swarm_version *v = &s->versions.at[version];
+    ELV_ASSERT(v->refs > 0);
+    if (--v->refs > 0)
+        return;
+    if (v->w)
+        elv_swarm_give_vector(s, v->w);
+    v->w = NULL;
+    v->next = s->versions.free;
+    s->versions.free = version;
+}
+
+static void digest(const struct elv_swarm *s, const float *w, uint8_t out[32])
+{
+    struct elv_sha256 sha;
+    if (w == NULL)
+        return;
+    elv_sha256_init(&sha); /* little-endian machines only, as all servers are */
+    elv_sha256_update(&sha, (const uint8_t *)w, (size_t)elv_swarm_n_params(s) * sizeof *w);
+    elv_sha256_final(&sha, out);
+}
+
+void elv_swarm_first_version(struct elv_swarm *s)
+{
+    const uint32_t i = s->versions.newest = take(&s->versions);
+    s->rate = (double)s->job->learning_rate;
+    s->versions.at[i] = (struct elv_swarm_version){.refs = 1, .rate = s->rate};
+    if (elv_swarm_n_params(s) == 0)
+        return;
+    s->versions.at[i].w = elv_swarm_vector(s);
+    s->learner->init(s->learner->self, s->versions.at[i].w);
+    digest(s, s->versions.at[i].w, s->sum.model);
+}
+
+/* What clients get of the master model `w`: the version before and a step that the codec may round,
+ * as server/make.c makes it. ELV_ERR_RANGE: not finite. */
+static enum elv_err broadcast(struct elv_swarm *s, const float *w, float *out)
+{
+    const struct elv_codec *codec = elv_codec_by_id(s->job->down.id);
+    const float *b = s->versions.at[s->versions.newest].w;
+    const uint32_t n = elv_swarm_n_params(s);
+    const struct elv_codec_arg arg = {.param = s->job->down.param,
+                                      .seed = s->cfg.seed + s->round.version + 1};
+    uint8_t payload[ELV_CHUNK_PAYLOAD_MAX];
+    enum elv_err err = ELV_OK;
+    s->cfg.kernels->sub(s->mean, w, b, n);
+    for (uint32_t at = 0, index = 0, count = 0; err == ELV_OK && at < n; at += count, index++) {
+        size_t len = 0;
+        err = codec->encode(s->mean, n, at, index, &arg, payload, sizeof payload, &len, &count);
+        if (err == ELV_OK)
+            err = codec->decode((struct elv_bytes){payload, len}, count, out + at);
+        for (uint32_t i = at; err == ELV_OK && i < at + count; i++)
+            out[i] = b[i] + out[i];
+    }
+    return err == ELV_OK && !elv_swarm_all_finite(out, n) ? ELV_ERR_RANGE : err;
+}
+
+bool elv_swarm_all_finite(const float *v, uint32_t n)
+{
+    bool fine = true;
+    for (uint32_t i = 0; i < n; i++)
+        fine = fine && elv_finite_f32(v[i]);
+    return fine;
+}
+
+static void add_version(struct elv_swarm *s, float *w)
+{
+    const uint32_t before = s->versions.newest, i = take(&s->versions);
+    s->rate *= (double)s->job->learning_rate_decay;
+    s->versions.at[i] = (struct elv_swarm_version){.version = s->versions.at[before].version + 1,
+                                                   .refs = 1,
+                                                   .counted = s->counted,
+                                                   .rate = s->rate,
+                                                   .w = w};
+    s->versions.newest = i;
+    elv_swarm_release(s, before);
+    digest(s, w, s->sum.model);
+}
+
+static bool is_lossy(const struct elv_swarm *s) { return s->job->down.id != ELV_CODEC_F32; }
+
+const float *elv_swarm_master(const struct elv_swarm *s)
+{
+    return s->master ? s->master : s->versions.at[s->versions.newest].w;
+}
+
+enum elv_err elv_swarm_publish(struct elv_swarm *s, float *w)
+{
+    if (w == NULL || !is_lossy(s)) {
+        add_version(s, w);
+        return ELV_OK;
+    }
+    float *b = elv_swarm_vector(s);
+    const enum elv_err err = broadcast(s, w, b);
+    if (err != ELV_OK) {
+        elv_swarm_give_vector(s, b);
+        elv_swarm_give_vector(s, w);
+        return err;
+    }
+    if (s->master)
+        elv_swarm_give_vector(s, s->master);
+    s->master = w;
+    add_version(s, b);
+    return ELV_OK;
+}
+
+void elv_swarm_forget_master(struct elv_swarm *s)
+{
+    if (s->master)
+        elv_swarm_give_vector(s, s->master);
+    s->master = NULL;
+}

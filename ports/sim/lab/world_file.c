@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ports/sim/lab/world_file.h"
+
+#include <string.h>
+
+#include "common/assert.h"
+#include "common/text.h"
+#include "ports/sim/lab/world_keys.h"
+#include "server/value.h"
+
+static const char sections_text[] = "world, device, link, availability, faults";
+
+void elv_world_file_init(struct elv_world_file *f)
+{
+    *f = (struct elv_world_file){0};
+    f->world.device.speed.a = 1;
+}
+
+/* A name out of a file, cut so that the rest of the sentence has room. */
+static void add_name(struct elv_line *l, const char *name)
+{
+    elv_line_chars(l, name, strlen(name) < 40 ? strlen(name) : 40);
+}
+
+static void suggest(struct elv_line *l, const char *best, uint32_t distance, const char *asked)
+{
+    if (best == NULL || distance > 2 || distance >= strlen(asked))
+        return;
+    elv_line_add(l, "; did you mean ");
+    elv_line_add(l, best);
+    elv_line_add(l, "?");
+}
+
+static const char *nearest(const char *asked, const char *section, uint32_t *least)
+{
+    const char *best = NULL;
+    *least = 99;
+    for (size_t i = 0; i < elv_world_keys_count(); i++) {
+        const struct elv_world_key *k = elv_world_keys_at(i);
+        if (section != NULL && strcmp(k->section, section) != 0)
+            continue;
+        const char *known = section != NULL ? k->name : k->section;
+        const uint32_t d = elv_value_distance(asked, known);
+        best = d < *least ? known : best;
+        *least = d < *least ? d : *least;
+    }
+    return best;
+}
+
+static enum elv_err no_such_section(const char *section, struct elv_line *l)
+{
+    uint32_t least;
+    const char *best = nearest(section, NULL, &least);
+    elv_line_add(l, "there is no section [");
+    add_name(l, section);
+    elv_line_add(l, "]; there are ");
+    elv_line_add(l, sections_text);
+    suggest(l, best, least, section);
+    return ELV_ERR_MISSING;
+}
+
+static enum elv_err no_such_key(const char *section, const char *name, struct elv_line *l)
+{
+    uint32_t least;
+    const char *best = nearest(name, section, &least);
+    elv_line_add(l, "[");
+    elv_line_add(l, section);
+    elv_line_add(l, "] has no key ");
+    add_name(l, name);
+    elv_line_add(l, "; it has ");
+    bool any = false;
+    for (size_t i = 0; i < elv_world_keys_count(); i++) {
+        const struct elv_world_key *k = elv_world_keys_at(i);
+        if (strcmp(k->section, section) != 0)
+            continue;
+        elv_line_add(l, any ? ", " : "");
+        elv_line_add(l, k->name);
+        any = true;
+    }
+    suggest(l, best, least, name);
+    return ELV_ERR_MISSING;
+}
+
+static enum elv_err bad_value(const struct elv_world_key *key, struct elv_text value,
+                              enum elv_err err, struct elv_line *l)
+{
+    elv_line_add(l, key->name);
+    if (value.len == 0) {
+        elv_line_add(l, " has no value; give ");
+    } else {
+        elv_line_add(l, " cannot be \"");
+        elv_line_chars(l, value.at, value.len < 30 ? value.len : 30);
+        elv_line_add(l, value.len > 30 ? "...\"; give " : "\"; give ");
+    }
+    elv_line_add(l, key->accepts);
+    return err;
+}
+
+static enum elv_err given_before(const char *name, uint32_t line, struct elv_line *l)
+{
+    elv_line_add(l, name);
+    elv_line_add(l, " is given twice; line ");
+    elv_line_uint(l, line);
+    elv_line_add(l, " has it already");
+    return ELV_ERR_BUSY;
+}
+
+bool elv_world_file_section(const char *section)
+{
+    for (size_t i = 0; i < elv_world_keys_count(); i++)
+        if (strcmp(elv_world_keys_at(i)->section, section) == 0)
+            return true;
+    return false;
+}
+
+enum elv_err elv_world_file_set(struct elv_world_file *f, const char *section, const char *key,
+                                const char *value, uint32_t line, char why[ELV_JOB_ERROR_MAX])
+{
+    struct elv_line l = elv_line_of(why, ELV_JOB_ERROR_MAX);
+    const struct elv_text text = elv_value_of(value);
+    ELV_ASSERT(line > 0);
+    if (!elv_world_file_section(section))
+        return no_such_section(section, &l);
+    for (size_t i = 0; i < elv_world_keys_count(); i++) {
+        const struct elv_world_key *k = elv_world_keys_at(i);
+        if (strcmp(k->section, section) != 0 || strcmp(k->name, key) != 0)
+            continue;
+        if (f->line[i] != 0 && line != ELV_JOB_OVERRIDE)
+            return given_before(key, f->line[i], &l);
+        const enum elv_err err = text.len > 0 ? elv_world_key_read(k, f, text) : ELV_ERR_FORMAT;
+        if (err != ELV_OK)
+            return bad_value(k, text, err, &l);
+        f->line[i] = line;
+        return ELV_OK;
+    }
+    return no_such_key(section, key, &l);
+}
+
+static size_t place_of(const char *path)
+{
+    size_t i = 0;
+    while (strcmp(elv_world_keys_at(i)->path, path) != 0)
+        i++;
+    return i;
+}
+
+uint32_t elv_world_file_line(const struct elv_world_file *f, const char *path)
+{
+    return f->line[place_of(path)];
+}
+
+/* A rule between keys is broken; the sentence says the rule. */
+static enum elv_err refuse(const struct elv_world_file *f, const char *path, const char *sentence,
+                           char why[ELV_JOB_ERROR_MAX], uint32_t *line)
+{
+    struct elv_line l = elv_line_of(why, ELV_JOB_ERROR_MAX);
+    elv_line_add(&l, sentence);
+    *line = elv_world_file_line(f, path);
+    return ELV_ERR_RANGE;
+}
+
+/* What only single messages can suffer. */
+static enum elv_err check_messages(const struct elv_world_file *f, char why[ELV_JOB_ERROR_MAX],
+                                   uint32_t *line)
+{
+    const struct elv_lab_world *w = &f->world;
+    const struct elv_lab_faults *x = &w->faults;
+    const struct {
+        const char *path;
+        bool given;
+    } all[] = {
+        {"link.duplicate", w->link.duplicate > 0},    {"link.reorder", w->link.reorder > 0},
+        {"faults.server_crash", x->server_crash > 0}, {"faults.client_crash", x->client_crash > 0},
+        {"faults.partition", x->partition > 0},       {"faults.disk_error", x->disk_error > 0}};
+    for (size_t i = 0; w->detail == ELV_LAB_TIMING && i < sizeof all / sizeof all[0]; i++)
+        if (all[i].given)
+            return refuse(f, all[i].path,
+                          "duplicate, reorder and [faults] happen to single messages; leave them "
+                          "out, or give [world] detail = messages",
+                          why, line);
+    return ELV_OK;
+}
+
+/* A trace says by itself what these would. */
+static enum elv_err check_trace(const struct elv_world_file *f, char why[ELV_JOB_ERROR_MAX],
+                                uint32_t *line)
+{
+    static const char *const said[] = {"device.speed", "device.compute",     "link.up",
+                                       "link.down",    "availability.on",    "availability.off",
+                                       "device.start", "availability.churn", "availability.stay"};
+    for (size_t i = 0; f->trace[0] != '\0' && i < sizeof said / sizeof said[0]; i++)
+        if (elv_world_file_line(f, said[i]) != 0)
+            return refuse(f, said[i],
+                          "a trace says itself when devices are there, how fast they and their "
+                          "links are; leave out speed, compute, start, up, down, churn, stay, on "
+                          "and off, or the trace",
+                          why, line);
+    return ELV_OK;
+}
+
+static enum elv_err check_presence(const struct elv_world_file *f, char why[ELV_JOB_ERROR_MAX],
+                                   uint32_t *line)
+{
+    const struct elv_lab_availability *a = &f->world.availability;
+    const bool on = elv_lab_draw_is_set(&a->on), off = elv_lab_draw_is_set(&a->off);
+    if (on != off)
+        return refuse(f, on ? "availability.on" : "availability.off",
+                      "on and off take turns; give both, above 0, or neither", why, line);
+    if (a->churn_rate > 0 && f->world.device.start_spread > 0)
+        return refuse(f, "device.start",
+                      "with churn devices come by themselves; give start = at-once, or no churn",
+                      why, line);
+    return ELV_OK;
+}
+
+enum elv_err elv_world_file_check(const struct elv_world_file *f, char why[ELV_JOB_ERROR_MAX],
+                                  uint32_t *line)
+{
+    *line = 0;
+    why[0] = '\0';
+    enum elv_err err = check_messages(f, why, line);
+    if (err == ELV_OK)
+        err = check_trace(f, why, line);
+    if (err == ELV_OK)
+        err = check_presence(f, why, line);
+    return err;
+}
+
+bool elv_world_file_key(const struct elv_world_file *f, size_t i, const char **section,
+                        const char **key, char value[ELV_JOB_TEXT_MAX], uint32_t *line)
+{
+    if (i >= elv_world_keys_count())
+        return false;
+    const struct elv_world_key *k = elv_world_keys_at(i);
+    struct elv_line out = elv_line_of(value, ELV_JOB_TEXT_MAX);
+    elv_world_key_print(k, f, &out);
+    *section = k->section;
+    *key = k->name;
+    *line = f->line[i];
+    return true;
+}

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# What simulated clients learn.
+elv_test(test_learn_quadratic elv_sim_lab)
+elv_test(test_learn_logistic elv_sim_lab)
+elv_test(test_learn_network elv_sim_lab elv_port_zlib client_world.c)
+elv_bench(bench_learn elv_sim_lab)
