@@ -8,8 +8,9 @@
  *
  * The memory is the caller's, all of it, and nothing is allocated: `elv_client_mem` tells
  * beforehand what a run takes. Heavy work is COMPUTE actions (client/work.h); while one is out the
- * node touches nothing the work owns, and a new assignment, STOP or a refusal cancels it. One
- * thread steps a client; `run` may be another; separate clients are independent. */
+ * node touches nothing the work owns, and a new assignment, the end of the time for this one, STOP
+ * or a refusal cancels it. One thread steps a client; `run` may be another; separate clients are
+ * independent. */
 #ifndef ELV_CLIENT_CLIENT_H
 #define ELV_CLIENT_CLIENT_H
 
@@ -68,9 +69,10 @@ struct elv_client_stats { /* only ever grow */
     uint64_t joins;
     uint64_t assignments, evaluations, trainings; /* begun; finished; finished */
     uint64_t cancelled;                           /* computations cut short */
-    uint64_t superseded;                          /* assignments that ended without a decision */
-    uint64_t accepted, failed, declined;          /* commits by what they said, once decided */
-    uint64_t refused[ELV_CLIENT_REASONS];         /* by enum elv_reason; 0: none given */
+    uint64_t superseded; /* assignments that ended without a decision: others took their place, */
+    uint64_t expired;    /* or their time was up before there was anything to send */
+    uint64_t accepted, failed, declined;  /* commits by what they said, once decided */
+    uint64_t refused[ELV_CLIENT_REASONS]; /* by enum elv_reason; 0: none given */
 };
 
 struct elv_client { /* read what you like, change nothing */
@@ -115,6 +117,8 @@ struct elv_client { /* read what you like, change nothing */
     enum elv_client_phase phase;
     struct elv_ticket ticket;
     uint32_t decided;     /* the newest assignment that is done with */
+    elv_time_us begun_us; /* when this one was taken up */
+    elv_time_us due_us;   /* an update made later is of no use to anybody */
     bool fetching;        /* FETCHING: a plan is made */
     elv_time_us fetch_us; /* FETCHING: not before */
     uint32_t n_fetches;   /* failed ones, of this assignment */

@@ -288,6 +288,7 @@ static void follow(struct program *p)
     log_counter(p, "trained", p->told.trainings, s->trainings);
     log_counter(p, "accepted", p->told.accepted, s->accepted);
     log_counter(p, "superseded", p->told.superseded, s->superseded);
+    log_counter(p, "expired", p->told.expired, s->expired);
     log_counter(p, "cancelled", p->told.cancelled, s->cancelled);
     log_counter(p, "failed", p->told.failed, s->failed);
     log_counter(p, "declined", p->told.declined, s->declined);

@@ -292,8 +292,12 @@ static void pace(struct elv_client *c, uint32_t poll_ms)
 static void on_work_offered(struct elv_client *c, const struct elv_ticket *t)
 {
     const bool open = elv_assignment_open(c);
-    if (open && t->assignment == c->ticket.assignment)
-        return; /* still ours */
+    if (open && t->assignment < c->ticket.assignment)
+        return; /* this ticket was overtaken by a newer one */
+    if (open && t->assignment == c->ticket.assignment) {
+        elv_assignment_renew(c, t);
+        return;
+    }
     if (c->phase == ELV_CLIENT_COMMITTING || c->stopping)
         return; /* one after the other */
     if (open)
@@ -302,7 +306,16 @@ static void on_work_offered(struct elv_client *c, const struct elv_ticket *t)
         elv_assignment_begin(c, t);
 }
 
-static bool on_ticket(struct elv_client *c, struct elv_bytes body)
+/* Nothing to do any more. A ticket asked for before this work was offered may be older than that
+ * offer, which came as a notification; then the next one tells. */
+static void on_wait(struct elv_client *c, elv_time_us asked)
+{
+    if (elv_assignment_open(c) && c->phase != ELV_CLIENT_COMMITTING && asked > c->begun_us)
+        elv_assignment_drop(c);
+}
+
+/* `asked`: when the server was asked for it; ELV_NEVER: it told by itself. */
+static bool on_ticket(struct elv_client *c, struct elv_bytes body, elv_time_us asked)
 {
     struct elv_ticket t;
     if (elv_ticket_decode(body, &t) != ELV_OK) {
@@ -322,19 +335,20 @@ static bool on_ticket(struct elv_client *c, struct elv_bytes body)
     elv_transfer_grant(&c->transfer, t.window);
     if (t.what != ELV_WHAT_WAIT)
         on_work_offered(c, &t);
-    else if (elv_assignment_open(c) && c->phase != ELV_CLIENT_COMMITTING)
-        elv_assignment_drop(c);
+    else
+        on_wait(c, asked);
     return true;
 }
 
 static bool on_ticket_answer(struct elv_client *c, uint32_t id, struct elv_bytes body)
 {
+    const elv_time_us asked = c->control.sent_us;
     if (c->cfg.observe) {
         if (c->control.observation != id)
             elv_control_forget(&c->control, c->control.observation);
         c->control.observation = id;
     }
-    return on_ticket(c, body);
+    return on_ticket(c, body, asked);
 }
 
 /* Answers. */
@@ -440,7 +454,7 @@ void elv_session_answer(struct elv_client *c, uint32_t id, const struct elv_resp
         return; /* of a request given up: nothing to learn */
     else if (elv_code_is_success(r->code)) {
         c->notified = true;
-        on_ticket(c, r->body);
+        on_ticket(c, r->body, ELV_NEVER);
     } else {
         c->control.observation = 0; /* a refusal ends it: RFC 7641, section 3.2 */
         elv_session_poll(c, false);

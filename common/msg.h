@@ -168,7 +168,7 @@ struct elv_ticket {
     uint32_t batch;
     float learning_rate;
     struct elv_codec_choice up;
-    uint32_t deadline_ms; /* remaining, from the moment of receipt */
+    uint32_t deadline_ms; /* remaining, from the moment of receipt; 0: there is none */
 };
 
 /* PUT of an update chunk is answered with this, or with a refusal. */

@@ -227,6 +227,10 @@ static bool training(const struct client_world *x)
     return x->client.phase == ELV_CLIENT_TRAINING;
 }
 static bool uploading(const struct client_world *x) { return x->server.n_up >= 3; }
+static bool committing(const struct client_world *x)
+{
+    return x->client.phase == ELV_CLIENT_COMMITTING;
+}
 
 static void polls_are_paced_and_go_on_during_training(void **state)
 {
@@ -621,6 +625,215 @@ static void work_called_off_is_dropped_until_there_is_other_work(void **state)
     next(2, 0);
 }
 
+/* How the server makes the assignment void in the middle of training. */
+static void call_off(enum elv_what what)
+{
+    if (what == ELV_WHAT_TRAIN)
+        server_offer(&w.server, 2, 0);
+    else
+        w.server.ticket.what = what;
+}
+
+static bool cancelled(const struct client_world *x) { return x->n_cancels > 0; }
+static bool free_again(const struct client_world *x) { return x->client.stats.cancelled > 0; }
+static bool at_new_work(const struct client_world *x)
+{
+    return x->client.ticket.assignment == 2 && x->client.phase == ELV_CLIENT_TRAINING;
+}
+
+static void in_training(bool observe)
+{
+    world_init(&w, layers, ELV_CODEC_Q8, ELV_CODEC_Q8);
+    w.cfg.observe = observe;
+    w.work_us = SEC;
+    world_start(&w);
+    world_until(&w, training);
+    w.work_us = 3600LL * SEC;
+    w.work_at = w.now + w.work_us;
+    world_run(&w, 10 * SEC);
+    assert_int_equal(w.n_cancels, 0);
+}
+
+/* The news takes one way to the device, and the step that brings it cancels the training; a slice
+ * later the device is at the new work. */
+static void news_in_the_middle_of_training_cancels_it_on_arrival(void **state)
+{
+    (void)state;
+    static const enum elv_what news[] = {ELV_WHAT_TRAIN, ELV_WHAT_WAIT, ELV_WHAT_STOP};
+    for (size_t i = 0; i < 3; i++) {
+        in_training(true);
+        call_off(news[i]);
+        world_notify(&w);
+        const elv_time_us since = w.now;
+        w.work_us = 300 * MS;
+        world_until(&w, cancelled);
+        assert_int_equal(w.now - since, w.delay_us);
+        world_until(&w, free_again);
+        assert_in_range(w.now - since, w.delay_us, w.delay_us + MS); /* the slice under way */
+        if (news[i] == ELV_WHAT_TRAIN) {
+            world_until(&w, at_new_work); /* version 0: nothing to fetch, but 300 ms of loading */
+            assert_int_equal(w.now - since, w.delay_us + MS + 300 * MS);
+            world_until(&w, decided);
+            check_update(0, 102, 0.3f / 127);
+        } else if (news[i] == ELV_WHAT_WAIT) {
+            world_run(&w, 10 * SEC);
+            assert_int_equal(w.client.phase, ELV_CLIENT_IDLE);
+        } else {
+            world_until(&w, ended);
+            assert_int_equal(w.exit_code, ELV_CLIENT_OVER);
+        }
+        assert_int_equal(w.trainer.n_aborted, 1);
+        world_free(&w);
+    }
+}
+
+/* A notification overtakes the answer to a poll that was asked for before it. */
+static void a_ticket_that_was_overtaken_changes_nothing(void **state)
+{
+    (void)state;
+    static const enum elv_what old[] = {ELV_WHAT_TRAIN, ELV_WHAT_WAIT};
+    for (size_t i = 0; i < 2; i++) {
+        world_init(&w, layers, ELV_CODEC_Q8, ELV_CODEC_Q8);
+        w.cfg.observe = true;
+        w.server.ticket.what = old[i];
+        w.work_us = 3600LL * SEC;
+        world_start(&w);
+        world_run(&w, 10 * SEC);
+        while (w.client.control.op != ELV_OP_TICKET)
+            assert_true(world_step(&w));
+        server_offer(&w.server, 2, 0);
+        w.observed = w.client.control.observation; /* it has not seen the new request yet */
+        world_notify(&w);
+        w.queue[w.n_queue - 1].at = w.now; /* the answer is still under way */
+        w.work_us = SEC;
+        world_until(&w, decided);
+        assert_int_equal(w.n_cancels, old[i] == ELV_WHAT_TRAIN);
+        assert_int_equal(w.client.stats.superseded, old[i] == ELV_WHAT_TRAIN);
+        check_update(0, 102, 0.3f / 127);
+        world_free(&w);
+    }
+}
+
+static void who_only_polls_learns_it_with_the_next_poll(void **state)
+{
+    (void)state;
+    static const enum elv_what news[] = {ELV_WHAT_TRAIN, ELV_WHAT_WAIT, ELV_WHAT_STOP};
+    const elv_time_us poll = 500 * MS;
+    for (size_t i = 0; i < 3; i++) {
+        for (elv_time_us after = 0; after < poll; after += 97 * MS) {
+            in_training(false);
+            world_run(&w, after);
+            call_off(news[i]);
+            const elv_time_us since = w.now;
+            w.work_us = 300 * MS;
+            world_until(&w, cancelled);
+            /* polls are up to a quarter and a round trip further apart than the server asks for */
+            assert_in_range(w.now - since, 0, poll + poll / 4 + 2 * w.delay_us);
+            world_until(&w, free_again);
+            world_free(&w);
+        }
+    }
+}
+
+static void news_in_a_rest_between_two_pieces_ends_the_training_too(void **state)
+{
+    (void)state;
+    world_init(&w, layers, ELV_CODEC_Q8, ELV_CODEC_Q8);
+    w.cfg.observe = true;
+    w.cfg.duty = 10;
+    w.work_us = SEC;
+    world_start(&w);
+    world_until(&w, training);
+    while (w.trainer.n_steps == 0 || w.work_id != 0)
+        assert_true(world_step(&w));
+    server_offer(&w.server, 2, 0);
+    world_notify(&w);
+    world_run(&w, w.delay_us);
+    assert_int_equal(w.n_cancels, 0);
+    assert_int_equal(w.trainer.n_aborted, 1);
+    world_until(&w, decided);
+    check_update(0, 102, 0.3f / 127);
+}
+
+/* Deadlines. */
+
+/* What is left of seven seconds, as a server counts them from the first ticket on. */
+static elv_time_us due;
+static bool counts_down(struct fake_server *s, const struct elv_request *r, struct message *out)
+{
+    (void)out;
+    if (r->op != ELV_OP_TICKET)
+        return false;
+    if (due == 0)
+        due = w.now + 7 * SEC;
+    s->ticket.deadline_ms = due > w.now ? (uint32_t)((due - w.now) / MS) + 1 : 1;
+    return false;
+}
+
+static void a_training_that_cannot_be_in_time_ends_at_the_deadline(void **state)
+{
+    (void)state;
+    for (int observe = 0; observe < 2; observe++) {
+        world_init(&w, layers, ELV_CODEC_Q8, ELV_CODEC_Q8);
+        w.cfg.observe = observe != 0;
+        w.server.lie = counts_down;
+        due = 0;
+        world_start(&w);
+        world_until(&w, training);
+        w.work_at = w.now + 3600LL * SEC;
+        world_until(&w, cancelled);
+        assert_in_range(w.now, due, due + 2 * w.delay_us + MS); /* what it heard last was as old */
+        assert_int_equal(w.client.phase, ELV_CLIENT_IDLE);
+        assert_int_equal(w.client.stats.expired, 1);
+        assert_int_equal(w.client.stats.superseded, 0);
+        /* it asks, is offered the same once more, and leaves it alone */
+        const uint32_t asked = w.server.asked[ELV_OP_TICKET];
+        world_run(&w, 5 * SEC);
+        assert_true(w.server.asked[ELV_OP_TICKET] > asked);
+        assert_int_equal(w.trainer.n_begun, 1);
+        assert_int_equal(w.server.n_commits, 0);
+        due = w.now + 60 * SEC;
+        next(2, 1);
+        world_free(&w);
+    }
+}
+
+static void the_deadline_ends_every_phase_but_sending(void **state)
+{
+    (void)state;
+    static const struct {
+        bool (*phase)(const struct client_world *);
+        bool ends;
+    } rows[] = {{fetching, true}, {loading, true},    {training, true},
+                {encoding, true}, {uploading, false}, {committing, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        world_init(&w, layers, ELV_CODEC_F32, ELV_CODEC_Q8);
+        w.work_us = 3 * SEC;
+        w.cfg.burst = 1;
+        w.delay_us = 300 * MS;
+        server_offer(&w.server, 1, 2);
+        world_start(&w);
+        world_until(&w, rows[i].phase);
+        w.client.due_us = w.now; /* by now */
+        world_run(&w, 10 * SEC);
+        assert_int_equal(w.client.stats.expired, rows[i].ends);
+        assert_int_equal(w.server.n_commits > 0, !rows[i].ends);
+        assert_int_equal(w.client.phase, ELV_CLIENT_IDLE);
+        world_free(&w);
+    }
+}
+
+static void without_a_deadline_a_training_takes_as_long_as_it_takes(void **state)
+{
+    (void)state;
+    w.server.ticket.deadline_ms = 0;
+    w.work_us = 1000LL * SEC;
+    world_start(&w);
+    world_until(&w, decided);
+    assert_int_equal(w.client.stats.expired, 0);
+    assert_int_equal(w.client.stats.accepted, 1);
+}
+
 static void a_closed_round_stops_the_upload_at_once(void **state)
 {
     (void)state;
@@ -662,11 +875,6 @@ static void a_decided_assignment_is_not_done_again(void **state)
     world_run(&w, 60 * SEC);
     assert_int_equal(w.trainer.n_begun, 1);
     assert_int_equal(w.server.n_commits, 1);
-}
-
-static bool committing(const struct client_world *x)
-{
-    return x->client.phase == ELV_CLIENT_COMMITTING;
 }
 
 static void a_new_ticket_waits_until_the_commit_that_is_out_is_decided(void **state)
@@ -1263,6 +1471,13 @@ int main(void)
         TEST(a_newer_assignment_cancels_training_and_is_done_instead),
         TEST(a_newer_assignment_is_taken_up_from_any_phase),
         TEST(work_called_off_is_dropped_until_there_is_other_work),
+        TEST(news_in_the_middle_of_training_cancels_it_on_arrival),
+        TEST(a_ticket_that_was_overtaken_changes_nothing),
+        TEST(who_only_polls_learns_it_with_the_next_poll),
+        TEST(news_in_a_rest_between_two_pieces_ends_the_training_too),
+        TEST(a_training_that_cannot_be_in_time_ends_at_the_deadline),
+        TEST(the_deadline_ends_every_phase_but_sending),
+        TEST(without_a_deadline_a_training_takes_as_long_as_it_takes),
         TEST(a_closed_round_stops_the_upload_at_once),
         TEST(what_the_server_lost_is_sent_again_before_it_decides),
         TEST(a_decided_assignment_is_not_done_again),

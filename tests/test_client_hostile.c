@@ -91,18 +91,18 @@ static void numbers_of_a_ticket_may_be_absurd(void **state)
         enum elv_status status; /* of what is committed; 0: it goes on training */
         enum elv_reason reason;
     } rows[] = {
-        {"no time", 2, 0, 8, 0, 16, 0.1f, ELV_STATUS_DONE, 0},
-        {"the smallest window", 2, 0, 8, 9, 1, 0.1f, ELV_STATUS_DONE, 0},
-        {"the largest window", 2, 0, 8, 9, UINT32_MAX, 0.1f, ELV_STATUS_DONE, 0},
-        {"batches beyond all memory", 2, 0, UINT32_MAX, 9, 16, 0.1f, ELV_STATUS_FAILED,
+        {"no deadline", 2, 0, 8, 0, 16, 0.1f, ELV_STATUS_DONE, 0},
+        {"the smallest window", 2, 0, 8, UINT32_MAX, 1, 0.1f, ELV_STATUS_DONE, 0},
+        {"the largest window", 2, 0, 8, UINT32_MAX, UINT32_MAX, 0.1f, ELV_STATUS_DONE, 0},
+        {"batches beyond all memory", 2, 0, UINT32_MAX, UINT32_MAX, 16, 0.1f, ELV_STATUS_FAILED,
          ELV_REASON_MODEL_TOO_BIG},
-        {"a batch that wraps", 2, 0, 1u << 30, 9, 16, 0.1f, ELV_STATUS_FAILED,
+        {"a batch that wraps", 2, 0, 1u << 30, UINT32_MAX, 16, 0.1f, ELV_STATUS_FAILED,
          ELV_REASON_MODEL_TOO_BIG},
-        {"the largest learning rate", 2, 0, 8, 9, 16, FLT_MAX, ELV_STATUS_FAILED,
+        {"the largest learning rate", 2, 0, 8, UINT32_MAX, 16, FLT_MAX, ELV_STATUS_FAILED,
          ELV_REASON_TRAINER},
-        {"no learning rate", 2, 0, 8, 9, 16, 0, ELV_STATUS_DONE, 0},
-        {"epochs without end", UINT32_MAX, 0, 8, 9, 16, 0.1f, 0, 0},
-        {"steps without end", 0, UINT32_MAX, 8, 9, 16, 0.1f, 0, 0},
+        {"no learning rate", 2, 0, 8, UINT32_MAX, 16, 0, ELV_STATUS_DONE, 0},
+        {"epochs without end", UINT32_MAX, 0, 8, UINT32_MAX, 16, 0.1f, 0, 0},
+        {"steps without end", 0, UINT32_MAX, 8, UINT32_MAX, 16, 0.1f, 0, 0},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -146,7 +146,7 @@ static bool is_due(const struct elv_swarm *s)
         return false;
     const enum elv_sync_commit_when when =
         s->policies.sync->should_commit(s->sync_state, &s->sync_cfg, &view, s->now);
-    return when == ELV_SYNC_MUST || s->now >= r->deadline ||
+    return when == ELV_SYNC_MUST || s->now >= r->deadline || r->n_got >= s->counted_max ||
            (when == ELV_SYNC_MAY && s->now >= r->opened + s->sync_cfg.publish_us);
 }
 
