@@ -124,11 +124,9 @@ static void rounds_use_the_same_clients_and_take_as_long(void **state)
 {
     (void)state;
     static const struct row rows[] = {
-        {"bsp", "deadline", "60s"},
-        {"bsp", "deadline", "2600ms"}, /* the slow ones are late, and late again */
-        {"backup", "k", "5"},
-        {"backup", "backup", "1"},
-        {"dbw", "rule", "blind"},
+        {"bsp", "deadline", "60s"}, {"bsp", "deadline", "2600ms"}, /* the slow ones are late, and
+                                                                      late again */
+        {"backup", "k", "5"},       {"backup", "backup", "1"},     {"dbw", "rule", "blind"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         run_messages(&rows[i]);

@@ -125,7 +125,7 @@ static elv_time_us back_off(uint32_t n_abandoned)
     return wait < 60 * second ? wait : 60 * second;
 }
 
-static uint32_t wanted(const struct elv_swarm *s)
+uint32_t elv_swarm_wanted(const struct elv_swarm *s)
 {
     const struct elv_sync *sync = s->policies.sync;
     const struct elv_sync_round view = elv_swarm_view(s);
@@ -136,7 +136,7 @@ static uint32_t wanted(const struct elv_swarm *s)
 
 void elv_swarm_abandon(struct elv_swarm *s, uint32_t left)
 {
-    s->round.rec.wanted = wanted(s);
+    s->round.rec.wanted = elv_swarm_wanted(s);
     s->round.rec.score = (struct elv_lab_score){.loss = (double)NAN, .accuracy = -1.0};
     s->sum.abandoned++;
     s->round.n_abandoned++;
@@ -150,7 +150,7 @@ void elv_swarm_close(struct elv_swarm *s, uint32_t left)
     struct elv_sync_commit commit = {.round = elv_swarm_view(s), .version = s->round.version + 1};
     float *w = NULL;
     elv_tally_commit(&s->round.tally, &commit);
-    s->round.rec.wanted = wanted(s);
+    s->round.rec.wanted = elv_swarm_wanted(s);
     const bool learns = elv_swarm_n_params(s) > 0;
     if ((learns && (w = apply_rule(s, &commit.mean_norm2)) == NULL) ||
         elv_swarm_publish(s, w) != ELV_OK) {

@@ -242,6 +242,8 @@ void elv_swarm_forget_master(struct elv_swarm *s);
 /* swarm_close.c */
 /* How the version would be scaled that is being made. */
 struct elv_sync_scale elv_swarm_scale(const struct elv_swarm *s);
+/* Updates that the open round waits for; 0: no number in particular. */
+uint32_t elv_swarm_wanted(const struct elv_swarm *s);
 /* Closes the round with a version made of its sums, or, when the model stops being finite, abandons
  * it. `left`: updates that the server still waited for. */
 void elv_swarm_close(struct elv_swarm *s, uint32_t left);

@@ -17,11 +17,22 @@ static bool sooner(const struct elv_swarm_work *a, const struct elv_swarm_work *
     return a->ends != b->ends ? a->ends < b->ends : a->client < b->client;
 }
 
+/* Pieces to train at once: in ROUNDS no more than the policy still waits for. */
+static uint32_t most_of(const struct elv_swarm *s)
+{
+    const uint32_t most = s->learner->gather_max > 0 ? s->learner->gather_max : 1;
+    const uint32_t wanted = elv_swarm_wanted(s), got = s->round.n_got;
+    if (s->flow != &elv_swarm_rounds || wanted == 0)
+        return most;
+    const uint32_t left = wanted > got ? wanted - got : 1;
+    return left < most ? left : most;
+}
+
 /* `first` and those that will be needed soonest, up to gather_max, in that order. */
 static uint32_t gather(struct elv_swarm *s, struct elv_swarm_work *first)
 {
     struct elv_swarm_work **due = s->due;
-    const uint32_t most = s->learner->gather_max;
+    const uint32_t most = most_of(s);
     uint32_t n = 1;
     due[0] = first;
     for (uint32_t i = 0; most > 1 && i < s->works.n; i++) {
