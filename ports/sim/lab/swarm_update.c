@@ -105,16 +105,6 @@ static double norm2_of(const struct elv_swarm *s, const float *v)
     return sum;
 }
 
-/* Models are mixed, not steps: what counts is how far the client's model is from the one that the
- * open round started from. For an update made from that one it is the update. */
-static void take_as_model(const struct elv_swarm *s, struct elv_swarm_work *w)
-{
-    const float *base = s->versions.at[w->base].w;
-    const float *now = s->versions.at[s->versions.newest].w;
-    for (uint32_t i = 0; base != now && i < s->learner->n_params; i++)
-        w->update[i] = (base[i] - now[i]) + w->update[i];
-}
-
 /* What the server refuses whatever the policy says. */
 static bool is_sound(const struct elv_swarm *s, const struct elv_swarm_work *w, double norm2)
 {
@@ -191,6 +181,8 @@ static void use(struct elv_swarm *s, const struct elv_swarm_work *w, uint32_t st
         .loss_sum = w->loss_sum,
     };
     item.weight = elv_weight_of(&s->scales, item.claim, item.factor / item.effort);
+    if (w->update && elv_swarm_scale(s).mixes)
+        elv_swarm_mix(s, w->base, item.weight);
     add_up(s, w, &item);
     count(s, w->client, staleness);
     elv_swarm_tell(s, ELV_LAB_USED, w->client, w, staleness, item.weight);
@@ -205,8 +197,6 @@ void elv_swarm_judge(struct elv_swarm *s, struct elv_swarm_work *w)
     struct elv_sync_worth worth = {.counts = s->err == ELV_OK && w->err == ELV_OK};
     if (w->update && worth.counts) {
         norm2 = norm2_of(s, w->update);
-        if (elv_swarm_scale(s).mixes)
-            take_as_model(s, w);
         worth.counts = is_sound(s, w, norm2);
     }
     if (worth.counts)
