@@ -90,6 +90,12 @@ static enum elv_err get_test(void *self, const uint32_t *index, uint32_t n, floa
     return ELV_OK;
 }
 
+void fleet_feeds(struct fleet_client *c)
+{
+    c->train = (struct elv_feed){.self = c, .count = count, .shape = shape, .get = get};
+    c->test = (struct elv_feed){.self = c, .count = count_test, .shape = shape, .get = get_test};
+}
+
 /* Clients. */
 
 static struct fleet_client *client_at(struct fleet *f, uint32_t node)
@@ -420,8 +426,7 @@ static void add_client(struct fleet *f, uint32_t i)
         .seed = f->cfg.seed, .client = i, .round = 77, .purpose = ELV_RNG_TEST});
     c->fleet = f;
     c->number = f->cfg.numbers != NULL ? f->cfg.numbers[i] : i + 1;
-    c->train = (struct elv_feed){.self = c, .count = count, .shape = shape, .get = get};
-    c->test = (struct elv_feed){.self = c, .count = count_test, .shape = shape, .get = get_test};
+    fleet_feeds(c);
     c->node = elv_sim_add_client(
         f->w, &(struct elv_sim_node_cfg){
                   .host = {.self = f, .start = start_client, .gone = client_gone},
