@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/assignment_internal.h"
 
-#include <float.h>
-
 #include "client/session_internal.h"
 #include "common/assert.h"
 
@@ -131,7 +129,7 @@ static void plan_fetch(struct elv_client *c)
     c->n_bad = 0;
 }
 
-static void fetch_again(struct elv_client *c, elv_time_us wait)
+void elv_assignment_fetch_again(struct elv_client *c, elv_time_us wait)
 {
     elv_transfer_end(&c->transfer);
     if (++c->n_fetches < FETCHES_MAX)
@@ -145,7 +143,7 @@ static void on_fetched(struct elv_client *c, uint32_t chunk, const struct elv_re
     if (elv_base_take(&c->base, chunk, r->body) != ELV_OK) {
         c->stats.bad_chunks++; /* asked for again when its time is up */
         if (c->n_bad++ / BAD_PER_CHUNK > c->transfer.have.n + BAD_MORE)
-            fetch_again(c, elv_backoff(&c->rng, c->n_fetches));
+            elv_assignment_fetch_again(c, elv_backoff(&c->rng, c->n_fetches));
         return;
     }
     c->stats.bytes_down += r->body.len;
@@ -202,7 +200,8 @@ static void on_chunk_refused(struct elv_client *c, const struct elv_response *r)
     else if (c->phase == ELV_CLIENT_UPLOADING)
         on_upload_refused(c, reason);
     else
-        fetch_again(c, patience); /* it may have been replaced; the next ticket tells */
+        elv_assignment_fetch_again(c,
+                                   patience); /* it may have been replaced; the next ticket tells */
 }
 
 void elv_assignment_chunk(struct elv_client *c, uint32_t id, const struct elv_response *r)
@@ -216,217 +215,6 @@ void elv_assignment_chunk(struct elv_client *c, uint32_t id, const struct elv_re
         on_uploaded(c, chunk, r);
     else
         on_fetched(c, chunk, r);
-}
-
-/* Work. */
-
-static struct elv_task task_of(const struct elv_client *c)
-{
-    return (struct elv_task){.seed = c->manifest.seed,
-                             .client = c->number,
-                             .round = c->ticket.round,
-                             .base_version = c->ticket.version,
-                             .local_epochs = c->ticket.local_epochs,
-                             .local_steps = c->ticket.local_steps,
-                             .batch = c->ticket.batch,
-                             .rate = c->ticket.learning_rate,
-                             .momentum = c->manifest.momentum,
-                             .decay = c->manifest.weight_decay,
-                             .prox_mu = c->manifest.proximal,
-                             .arithmetic = c->manifest.arithmetic};
-}
-
-static void prepare_train(struct elv_client *c, bool evaluate)
-{
-    const bool resumed = !evaluate && c->train.resumed;
-    c->outcome.finished = false;
-    c->train = (struct elv_client_train){
-        .trainer = &c->cfg.trainer,
-        .task = task_of(c),
-        .weights = c->memory.fresh,
-        .steps_max = evaluate || c->cfg.duty == 100 ? 0 : ELV_DUTY_STEPS,
-        .resumed = resumed,
-        .outcome = &c->outcome,
-    };
-    c->train_begun = false;
-    c->train_left = c->train.steps_max;
-}
-
-static void prepare_delta(struct elv_client *c)
-{
-    const struct elv_delta_cfg cfg = {
-        .model = &c->model,
-        .pack = &c->pack,
-        .trained = c->memory.fresh,
-        .base = c->memory.base,
-        .first = c->memory.first,
-        .first_cap = c->memory.first_cap,
-        .codec = c->ticket.up.id,
-        .arg = {.seed = c->manifest.seed, .param = c->ticket.up.param},
-        .bound = c->manifest.bound,
-        .clip = c->manifest.clip,
-        .nonce = c->commit.nonce,
-    };
-    elv_delta_begin(&c->delta, &cfg);
-}
-
-static void start_work(struct elv_client *c, struct elv_actions *out, uint32_t kind)
-{
-    if (kind == ELV_CLIENT_EVALUATE || kind == ELV_CLIENT_TRAIN)
-        prepare_train(c, kind == ELV_CLIENT_EVALUATE);
-    if (kind == ELV_CLIENT_ENCODE)
-        prepare_delta(c);
-    const uint32_t id = c->last_id = elv_session_next_id(c);
-    elv_work_begin(&c->work, id, kind, c->now);
-    ELV_ASSERT(out->n < out->cap);
-    out->at[out->n++] = (struct elv_action){
-        .kind = ELV_DO_COMPUTE, .id = id, .compute = {.kind = kind, .input = &c->train}};
-}
-
-static void after_load(struct elv_client *c)
-{
-    const bool evaluate = c->ticket.what == ELV_WHAT_EVALUATE || c->manifest.holdout > 0.0f;
-    c->phase = evaluate ? ELV_CLIENT_EVALUATING : ELV_CLIENT_TRAINING;
-    c->train.resumed = false;
-}
-
-static void take_user_sums(struct elv_client *c)
-{
-    const struct elv_train_result *r = &c->outcome.result;
-    c->commit.n_user = r->n_user < ELV_USER_SUMS_MAX ? r->n_user : ELV_USER_SUMS_MAX;
-    for (uint32_t i = 0; i < c->commit.n_user; i++)
-        c->commit.user[i] = r->user[i];
-}
-
-static void after_evaluate(struct elv_client *c)
-{
-    c->stats.evaluations++;
-    c->commit.eval = c->outcome.result.eval;
-    if (c->ticket.what == ELV_WHAT_EVALUATE) {
-        take_user_sums(c);
-        c->phase = ELV_CLIENT_COMMITTING;
-        return;
-    }
-    c->phase = ELV_CLIENT_TRAINING;
-    c->train.resumed = false;
-}
-
-static void after_train(struct elv_client *c)
-{
-    const struct elv_train_result *r = &c->outcome.result;
-    if (!c->outcome.finished) {
-        c->train.resumed = true;
-        return;
-    }
-    if (!(r->loss_sum >= -DBL_MAX && r->loss_sum <= DBL_MAX) || r->samples == 0) {
-        fail(c, ELV_REASON_TRAINER);
-        return;
-    }
-    c->stats.trainings++;
-    c->commit.samples = r->samples;
-    c->commit.seen = r->seen;
-    c->commit.steps = r->steps;
-    c->commit.loss_sum = r->loss_sum;
-    const elv_time_us ms = c->train_us / 1000;
-    c->commit.compute_ms = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
-    take_user_sums(c);
-    c->phase = ELV_CLIENT_ENCODING;
-}
-
-static void after_encode(struct elv_client *c)
-{
-    c->commit.n_chunks = c->delta.n_chunks;
-    for (uint32_t i = 0; i < ELV_BODY_DIGEST_LEN; i++)
-        c->commit.digest[i] = c->delta.digest[i];
-    elv_transfer_begin(&c->transfer, c->memory.bitmap, c->delta.n_chunks);
-    c->phase = ELV_CLIENT_UPLOADING;
-}
-
-static void work_done(struct elv_client *c)
-{
-    switch (c->phase) {
-    case ELV_CLIENT_LOADING:
-        after_load(c);
-        break;
-    case ELV_CLIENT_EVALUATING:
-        after_evaluate(c);
-        break;
-    case ELV_CLIENT_TRAINING:
-        after_train(c);
-        break;
-    default:
-        after_encode(c);
-    }
-}
-
-static void evaluation_failed(struct elv_client *c, enum elv_err err)
-{
-    const bool nothing = err == ELV_ERR_MISSING || err == ELV_ERR_UNSUPPORTED;
-    if (!nothing)
-        fail(c, ELV_REASON_TRAINER);
-    else if (c->ticket.what == ELV_WHAT_EVALUATE)
-        elv_assignment_give_up(c, ELV_STATUS_DECLINED, ELV_REASON_NO_DATA);
-    else
-        c->phase = ELV_CLIENT_TRAINING; /* evaluating before training is a courtesy */
-}
-
-static void training_failed(struct elv_client *c, enum elv_err err)
-{
-    if (err == ELV_ERR_MISSING)
-        elv_assignment_give_up(c, ELV_STATUS_DECLINED, ELV_REASON_NO_DATA);
-    else
-        fail(c, err == ELV_ERR_SPACE ? ELV_REASON_MODEL_TOO_BIG : ELV_REASON_TRAINER);
-}
-
-static void encoding_failed(struct elv_client *c, enum elv_err err)
-{
-    if (err == ELV_ERR_RANGE)
-        fail(c, ELV_REASON_OUT_OF_RANGE);
-    else /* weights that are not finite are the trainer's doing */
-        fail(c, err == ELV_ERR_FORMAT ? ELV_REASON_TRAINER : ELV_REASON_CODEC);
-}
-
-static void work_failed(struct elv_client *c, enum elv_err err)
-{
-    switch (c->phase) {
-    case ELV_CLIENT_LOADING:
-        fetch_again(c, 0);
-        break;
-    case ELV_CLIENT_EVALUATING:
-        evaluation_failed(c, err);
-        break;
-    case ELV_CLIENT_TRAINING:
-        training_failed(c, err);
-        break;
-    default:
-        encoding_failed(c, err);
-    }
-}
-
-/* The work's memory is the node's again. */
-static void clean_up(struct elv_client *c, uint32_t kind)
-{
-    if (kind == ELV_CLIENT_LOAD)
-        elv_base_abort(&c->base);
-    if (kind == ELV_CLIENT_TRAIN || kind == ELV_CLIENT_EVALUATE)
-        c->cfg.trainer.abort(c->cfg.trainer.self);
-}
-
-void elv_assignment_computed(struct elv_client *c, enum elv_err err)
-{
-    const uint32_t kind = c->work.kind;
-    const elv_time_us took = elv_work_end(&c->work, c->now);
-    if (kind == ELV_CLIENT_TRAIN)
-        c->train_us += took;
-    if (c->work.cancel) {
-        c->stats.cancelled++;
-        clean_up(c, kind);
-    } else if (err != ELV_OK) {
-        clean_up(c, kind);
-        work_failed(c, err);
-    } else {
-        work_done(c);
-    }
 }
 
 bool elv_assignment_verdict(struct elv_client *c, const struct elv_verdict *v)
@@ -486,7 +274,7 @@ static bool advance_phase(struct elv_client *c, struct elv_actions *out)
     case ELV_CLIENT_TRAINING:
     case ELV_CLIENT_ENCODING:
         if (c->now >= c->work.rest_until)
-            start_work(c, out, kinds[c->phase]);
+            elv_assignment_start(c, out, kinds[c->phase]);
         return false;
     case ELV_CLIENT_UPLOADING:
         if (elv_transfer_complete(&c->transfer))

@@ -28,7 +28,11 @@ void elv_assignment_decided(struct elv_client *c, bool done);
 /* To be committed without an update. */
 void elv_assignment_give_up(struct elv_client *c, enum elv_status status, enum elv_reason reason);
 
+/* Emits the COMPUTE that the phase is for. */
+void elv_assignment_start(struct elv_client *c, struct elv_actions *out, uint32_t kind);
 void elv_assignment_computed(struct elv_client *c, enum elv_err err);
+/* What was fetched is no good: once more, not before `wait` is over. */
+void elv_assignment_fetch_again(struct elv_client *c, elv_time_us wait);
 void elv_assignment_chunk(struct elv_client *c, uint32_t id, const struct elv_response *r);
 /* The answer to the commit. False: it makes no sense now. */
 bool elv_assignment_verdict(struct elv_client *c, const struct elv_verdict *v);

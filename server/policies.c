@@ -13,6 +13,7 @@
     X(sync, bsp)                                                                                   \
     X(sync, backup)                                                                                \
     X(sync, ebsp)                                                                                  \
+    X(sync, overselect)                                                                            \
     X(sync, dbw)                                                                                   \
     X(sync, asp)                                                                                   \
     X(sync, ssp)                                                                                   \

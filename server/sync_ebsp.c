@@ -25,8 +25,8 @@
  * that a stream of newcomers cannot put the barrier off for ever; later ones run freely until a
  * plan is made after their second update.
  *
- * Source: Zhao, An, Liu, Chen, "Elastic Bulk Synchronous Parallel Model for Distributed Deep
- * Learning", ICDM 2019, arXiv:2001.01347. */
+ * Source: Zhao, Papagelis, An, Chen, Liu, Hu, "Elastic Bulk Synchronous Parallel Model for
+ * Distributed Deep Learning", ICDM 2019, arXiv:2001.01347. */
 #include "common/assert.h"
 #include "server/barrier.h"
 #include "server/param.h"

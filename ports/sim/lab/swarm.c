@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/assert.h"
+#include "common/codec.h"
 #include "ports/sim/lab/swarm_parts.h"
 #include "ports/sim/queue.h"
 #include "server/param.h"
@@ -114,6 +115,8 @@ static enum elv_err check(struct elv_swarm *s, char *why)
         err = s->policies.sync->check(&s->sync_cfg, why, &line); /* knowing how many there are */
     if (err == ELV_OK)
         err = elv_scales_of(s->job, s->counted_max, &s->scales, why);
+    if (err == ELV_OK && elv_codec_by_id(s->job->down.id) == NULL)
+        err = elv_param_refuse(why, "the codec of [transfer] down is not built in");
     if (err == ELV_OK && s->job->deadline_us <= 0)
         err = elv_param_refuse(why, "the deadline is longer than no time");
     return err;
@@ -195,6 +198,7 @@ void elv_swarm_free(struct elv_swarm *s)
     free(s->round.before);
     free(s->round.sum);
     free(s->mean);
+    free(s->master);
     free(s->state);
     free(s->tasks);
     free(s->due);

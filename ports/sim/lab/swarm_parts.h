@@ -5,7 +5,8 @@
  *     swarm_clients.c  who comes, goes, is there and away
  *     swarm_work.c     pieces of work from start to end
  *     swarm_update.c   what becomes of an update: trained, judged, added up
- *     swarm_version.c  versions: kept while somebody works on them, made from the sums
+ *     swarm_version.c  versions, kept while somebody works on them
+ *     swarm_close.c    how rounds end, and versions are made
  *     swarm_rounds.c   the flow of policies that ask
  *     swarm_stream.c   the flow of policies that let clients start
  *     swarm_tell.c     records, the hash, the summary */
@@ -172,11 +173,17 @@ struct elv_swarm {
     uint64_t counted; /* updates, ever */
     double rate;
     float *mean, *state;         /* scratch and memory of the rule */
+    float *master;               /* NULL: it is the newest version */
     struct elv_lab_task *tasks;  /* [gather_max] */
     struct elv_swarm_work **due; /* [gather_max] */
     struct elv_lab_summary sum;
     double used_squares; /* for the fairness: kept up to date with each update used */
 };
+
+static inline uint32_t elv_swarm_n_params(const struct elv_swarm *s)
+{
+    return s->learner ? s->learner->n_params : 0;
+}
 
 /* swarm.c */
 struct elv_sync_round elv_swarm_view(const struct elv_swarm *s);
@@ -220,12 +227,21 @@ void elv_swarm_train(struct elv_swarm *s, struct elv_swarm_work *w);
 void elv_swarm_judge(struct elv_swarm *s, struct elv_swarm_work *w);
 
 /* swarm_version.c */
-/* How the version would be scaled that is being made. */
-struct elv_sync_scale elv_swarm_scale(const struct elv_swarm *s);
 void elv_swarm_first_version(struct elv_swarm *s);
 void elv_swarm_release(struct elv_swarm *s, uint32_t version);
 float *elv_swarm_vector(struct elv_swarm *s);
 void elv_swarm_give_vector(struct elv_swarm *s, float *v);
+bool elv_swarm_all_finite(const float *v, uint32_t n);
+/* What rules change: the newest version, or, with a codec that rounds, what it stands for. */
+const float *elv_swarm_master(const struct elv_swarm *s);
+/* Makes `w`, or NULL, the newest version's and keeps it. On failure it is gone. */
+enum elv_err elv_swarm_publish(struct elv_swarm *s, float *w);
+/* The published version is all there is. */
+void elv_swarm_forget_master(struct elv_swarm *s);
+
+/* swarm_close.c */
+/* How the version would be scaled that is being made. */
+struct elv_sync_scale elv_swarm_scale(const struct elv_swarm *s);
 /* Closes the round with a version made of its sums, or, when the model stops being finite, abandons
  * it. `left`: updates that the server still waited for. */
 void elv_swarm_close(struct elv_swarm *s, uint32_t left);

@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/assert.h"
+#include "common/chunk.h"
+#include "common/codec.h"
 #include "common/exact.h"
 #include "common/sha256.h"
 #include "ports/sim/lab/swarm_parts.h"
 #include "ports/sim/queue.h"
 
-enum { STRIDE = 4096 }; /* coordinates that the server makes at a time */
-
-static uint32_t n_params(const struct elv_swarm *s)
-{
-    return s->learner ? s->learner->n_params : 0;
-}
-
 float *elv_swarm_vector(struct elv_swarm *s)
 {
     struct elv_swarm_vectors *v = &s->vectors;
-    return v->n > 0 ? v->at[--v->n] : elv_sim_alloc((size_t)n_params(s) * sizeof(float));
+    return v->n > 0 ? v->at[--v->n] : elv_sim_alloc((size_t)elv_swarm_n_params(s) * sizeof(float));
 }
 
 void elv_swarm_give_vector(struct elv_swarm *s, float *at)
@@ -65,7 +59,7 @@ static void digest(const struct elv_swarm *s, const float *w, uint8_t out[32])
     if (w == NULL)
         return;
     elv_sha256_init(&sha); /* little-endian machines only, as all servers are */
-    elv_sha256_update(&sha, (const uint8_t *)w, (size_t)n_params(s) * sizeof *w);
+    elv_sha256_update(&sha, (const uint8_t *)w, (size_t)elv_swarm_n_params(s) * sizeof *w);
     elv_sha256_final(&sha, out);
 }
 
@@ -74,14 +68,45 @@ void elv_swarm_first_version(struct elv_swarm *s)
     const uint32_t i = s->versions.newest = take(&s->versions);
     s->rate = (double)s->job->learning_rate;
     s->versions.at[i] = (struct elv_swarm_version){.refs = 1, .rate = s->rate};
-    if (n_params(s) == 0)
+    if (elv_swarm_n_params(s) == 0)
         return;
     s->versions.at[i].w = elv_swarm_vector(s);
     s->learner->init(s->learner->self, s->versions.at[i].w);
     digest(s, s->versions.at[i].w, s->sum.model);
 }
 
-static void publish(struct elv_swarm *s, float *w)
+/* What clients get of the master model `w`: the version before and a step that the codec may round,
+ * as server/make.c makes it. ELV_ERR_RANGE: not finite. */
+static enum elv_err broadcast(struct elv_swarm *s, const float *w, float *out)
+{
+    const struct elv_codec *codec = elv_codec_by_id(s->job->down.id);
+    const float *b = s->versions.at[s->versions.newest].w;
+    const uint32_t n = elv_swarm_n_params(s);
+    const struct elv_codec_arg arg = {.param = s->job->down.param,
+                                      .seed = s->cfg.seed + s->round.version + 1};
+    uint8_t payload[ELV_CHUNK_PAYLOAD_MAX];
+    enum elv_err err = ELV_OK;
+    s->cfg.kernels->sub(s->mean, w, b, n);
+    for (uint32_t at = 0, index = 0, count = 0; err == ELV_OK && at < n; at += count, index++) {
+        size_t len = 0;
+        err = codec->encode(s->mean, n, at, index, &arg, payload, sizeof payload, &len, &count);
+        if (err == ELV_OK)
+            err = codec->decode((struct elv_bytes){payload, len}, count, out + at);
+        for (uint32_t i = at; err == ELV_OK && i < at + count; i++)
+            out[i] = b[i] + out[i];
+    }
+    return err == ELV_OK && !elv_swarm_all_finite(out, n) ? ELV_ERR_RANGE : err;
+}
+
+bool elv_swarm_all_finite(const float *v, uint32_t n)
+{
+    bool fine = true;
+    for (uint32_t i = 0; i < n; i++)
+        fine = fine && elv_finite_f32(v[i]);
+    return fine;
+}
+
+static void add_version(struct elv_swarm *s, float *w)
 {
     const uint32_t before = s->versions.newest, i = take(&s->versions);
     s->rate *= (double)s->job->learning_rate_decay;
@@ -95,169 +120,36 @@ static void publish(struct elv_swarm *s, float *w)
     digest(s, w, s->sum.model);
 }
 
-static bool all_finite(const float *v, uint32_t n)
+static bool is_lossy(const struct elv_swarm *s) { return s->job->down.id != ELV_CODEC_F32; }
+
+const float *elv_swarm_master(const struct elv_swarm *s)
 {
-    bool fine = true;
-    for (uint32_t i = 0; i < n; i++)
-        fine = fine && elv_finite_f32(v[i]);
-    return fine;
+    return s->master ? s->master : s->versions.at[s->versions.newest].w;
 }
 
-struct elv_sync_scale elv_swarm_scale(const struct elv_swarm *s)
+enum elv_err elv_swarm_publish(struct elv_swarm *s, float *w)
 {
-    const struct elv_sync *sync = s->policies.sync;
-    const struct elv_sync_round view = elv_swarm_view(s);
-    if (sync->scale)
-        return sync->scale(s->sync_state, &s->sync_cfg, &view);
-    return (struct elv_sync_scale){.by = ELV_SYNC_BY_USED, .step = 1.0};
-}
-
-/* Coordinates [at, at + n) of the next model, as server/make.c makes them; adds the squared norm of
- * the step. */
-static void apply_to(struct elv_swarm *s, float *w, uint32_t at, uint32_t n, double gain,
-                     double *norm2)
-{
-    const struct elv_rule *rule = s->policies.rule;
-    const struct elv_rule_step step = {
-        .params = &s->job->rule_params,
-        .kernels = s->cfg.kernels,
-        .version = s->round.version + 1,
-        .sum = s->round.sum + at,
-        .gain = gain,
-        .w = w + at,
-        .mean = s->mean + at,
-        .state = s->state ? s->state + (size_t)at * rule->state_per_param : NULL,
-        .n = n,
-    };
-    double more = 0.0;
-    rule->apply(&step);
-    s->cfg.kernels->norm2(&more, step.mean, n);
-    *norm2 += more;
-}
-
-/* NULL: it would not be finite. `mean_norm2`: of the weighted mean of the updates. */
-static float *apply_rule(struct elv_swarm *s, double *mean_norm2)
-{
-    const struct elv_tally *t = &s->round.tally;
-    const struct elv_sync_scale scale = elv_swarm_scale(s);
-    const double gain = elv_tally_gain(t, &s->scales, &scale, s->fleet > 0 ? s->fleet : t->claim);
-    const uint32_t n = n_params(s);
-    double norm2 = 0.0;
-    float *w = elv_swarm_vector(s);
-    memcpy(w, s->versions.at[s->versions.newest].w, n * sizeof *w);
-    for (uint32_t at = 0; at < n; at += STRIDE)
-        apply_to(s, w, at, n - at < STRIDE ? n - at : STRIDE, gain, &norm2);
-    const double ratio = gain > 0.0 ? elv_mean_gain(&s->scales, t->weight) / gain : 0.0;
-    *mean_norm2 = norm2 * ratio * ratio;
-    if (all_finite(w, n))
-        return w;
-    elv_swarm_give_vector(s, w);
-    return NULL;
-}
-
-static bool eval_is_due(const struct elv_swarm *s, uint32_t version)
-{
-    const bool target = s->cfg.target_accuracy > 0.0 || s->cfg.target_loss > 0.0;
-    const uint32_t every = s->job->eval_every == 0 && target ? 1 : s->job->eval_every;
-    if (n_params(s) == 0 || s->learner->evaluate == NULL || every == 0)
-        return false;
-    return version % every == 0 || version == s->cfg.rounds;
-}
-
-static void evaluate(struct elv_swarm *s)
-{
-    const struct elv_swarm_version *v = &s->versions.at[s->versions.newest];
-    struct elv_lab_score *score = &s->round.rec.score;
-    *score = (struct elv_lab_score){.loss = (double)NAN, .accuracy = -1.0};
-    if (!eval_is_due(s, v->version) || s->err != ELV_OK)
-        return;
-    s->err = s->learner->evaluate(s->learner->self, v->w, score);
-    s->sum.score = *score;
-    if (score->accuracy > s->sum.best_accuracy)
-        s->sum.best_accuracy = score->accuracy;
-    const bool accurate = s->cfg.target_accuracy > 0.0 && score->accuracy >= s->cfg.target_accuracy;
-    if ((accurate || (s->cfg.target_loss > 0.0 && score->loss <= s->cfg.target_loss)) &&
-        !s->sum.reached) {
-        s->sum.reached = true;
-        s->sum.reached_at = s->now;
+    if (w == NULL || !is_lossy(s)) {
+        add_version(s, w);
+        return ELV_OK;
     }
-}
-
-/* What both ways to end a round have in common. */
-static void end_round(struct elv_swarm *s, bool abandoned, uint32_t left)
-{
-    struct elv_swarm_round *r = &s->round;
-    struct elv_lab_round *rec = &r->rec;
-    const elv_time_us overrun = s->now > r->deadline ? s->now - r->deadline : 0;
-    rec->seq = r->seq;
-    rec->version = s->versions.at[s->versions.newest].version;
-    rec->abandoned = abandoned;
-    rec->opened = r->opened;
-    rec->closed = s->now;
-    rec->deadline = r->deadline;
-    rec->n_asked = r->n_asked;
-    rec->n_used = r->n_got;
-    rec->n_late = left;
-    rec->train_loss = elv_tally_loss(&r->tally);
-    rec->stale_mean = elv_tally_staleness(&r->tally);
-    memcpy(rec->model, s->sum.model, sizeof rec->model);
-    if (overrun > s->sum.worst_overrun)
-        s->sum.worst_overrun = overrun;
-    elv_swarm_tell_round(s);
-    if (r->sum)
-        memset(r->sum, 0, n_params(s) * sizeof *r->sum);
-    r->tally = (struct elv_tally){0};
-    *rec = (struct elv_lab_round){.version = 0};
-    r->open = false;
-    r->ended = s->now;
-}
-
-/* One second after the first failure in a row, doubling to a minute. */
-static elv_time_us back_off(uint32_t n_abandoned)
-{
-    const elv_time_us second = 1000000;
-    const uint32_t doublings = n_abandoned > 6 ? 6 : n_abandoned > 0 ? n_abandoned - 1 : 0;
-    const elv_time_us wait = second << doublings;
-    return wait < 60 * second ? wait : 60 * second;
-}
-
-static uint32_t wanted(const struct elv_swarm *s)
-{
-    const struct elv_sync *sync = s->policies.sync;
-    const struct elv_sync_round view = elv_swarm_view(s);
-    if (sync->wanted)
-        return sync->wanted(s->sync_state, &s->sync_cfg, &view);
-    return sync->flow == ELV_SYNC_ROUNDS ? view.n_asked : 0;
-}
-
-void elv_swarm_abandon(struct elv_swarm *s, uint32_t left)
-{
-    s->round.rec.wanted = wanted(s);
-    s->round.rec.score = (struct elv_lab_score){.loss = (double)NAN, .accuracy = -1.0};
-    s->sum.abandoned++;
-    s->round.n_abandoned++;
-    end_round(s, true, left);
-    s->round.not_before = s->now + back_off(s->round.n_abandoned);
-}
-
-void elv_swarm_close(struct elv_swarm *s, uint32_t left)
-{
-    const struct elv_sync *sync = s->policies.sync;
-    struct elv_sync_commit commit = {.round = elv_swarm_view(s), .version = s->round.version + 1};
-    float *w = NULL;
-    elv_tally_commit(&s->round.tally, &commit);
-    s->round.rec.wanted = wanted(s);
-    if (n_params(s) > 0 && (w = apply_rule(s, &commit.mean_norm2)) == NULL) {
-        elv_swarm_abandon(s, left);
-        return;
+    float *b = elv_swarm_vector(s);
+    const enum elv_err err = broadcast(s, w, b);
+    if (err != ELV_OK) {
+        elv_swarm_give_vector(s, b);
+        elv_swarm_give_vector(s, w);
+        return err;
     }
-    publish(s, w);
-    evaluate(s);
-    s->round.n_abandoned = 0;
-    end_round(s, false, left);
-    s->round.not_before = s->now;
-    if (sync->on_commit)
-        sync->on_commit(s->sync_state, &s->sync_cfg, &commit, s->now);
-    if (s->sum.reached || (s->cfg.rounds > 0 && commit.version >= s->cfg.rounds))
-        s->ended = true;
+    if (s->master)
+        elv_swarm_give_vector(s, s->master);
+    s->master = w;
+    add_version(s, b);
+    return ELV_OK;
+}
+
+void elv_swarm_forget_master(struct elv_swarm *s)
+{
+    if (s->master)
+        elv_swarm_give_vector(s, s->master);
+    s->master = NULL;
 }
