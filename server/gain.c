@@ -5,11 +5,11 @@
 
 #include "common/assert.h"
 
-static void recent_add(struct elv_recent *r, uint32_t depth, double value)
+static void add(struct elv_gain *g, struct elv_recent *r, double value)
 {
     r->at[r->next] = value;
-    r->next = (r->next + 1) % depth;
-    r->n = r->n < depth ? r->n + 1 : depth;
+    r->next = (r->next + 1) % g->depth;
+    r->n = r->n < g->depth ? r->n + 1 : g->depth;
 }
 
 double elv_recent_mean(const struct elv_recent *r)
@@ -20,51 +20,73 @@ double elv_recent_mean(const struct elv_recent *r)
     return r->n > 0 ? sum / r->n : 0.0;
 }
 
+static double not_below_0(double x) { return x > 0.0 ? x : 0.0; }
+
 void elv_gain_init(struct elv_gain *g, uint32_t depth)
 {
     ELV_ASSERT(depth >= 1 && depth <= ELV_GAIN_DEPTH_MAX);
-    *g = (struct elv_gain){.depth = depth, .loss_last = NAN, .loss_before = NAN, .loss_first = NAN};
+    *g = (struct elv_gain){.depth = depth, .loss_first = NAN, .loss_last = NAN, .loss_before = NAN};
+}
+
+/* Equates the fall of the loss that the last step brought with what the bound says of it, where
+ * ||mean g||^2 stands for N + V / k. */
+static void learn_smoothness(struct elv_gain *g, double loss)
+{
+    const double square = g->rate * g->rate * g->step_last;
+    const double rise = loss - g->loss_last;
+    if (square > 0.0 && !isnan(rise))
+        add(g, &g->smoothness, not_below_0(2.0 * (rise + g->rate * g->norm_last) / square));
+}
+
+static void learn_loss(struct elv_gain *g, double loss)
+{
+    g->loss_before = g->loss_last;
+    g->loss_last = loss;
+    if (isnan(loss))
+        return;
+    if (isnan(g->loss_first))
+        g->loss_first = loss;
+    add(g, &g->loss, loss);
 }
 
 void elv_gain_add(struct elv_gain *g, const struct elv_sync_commit *c)
 {
-    const double unit = c->rate * c->rate; /* an update is -rate * gradient */
-    if (!(unit > 0.0))
+    const double unit = c->rate * c->rate; /* an update is about -rate * gradient */
+    const double m = c->n_effective;
+    learn_smoothness(g, c->loss);
+    learn_loss(g, c->loss);
+    g->rate = 0.0;
+    if (!(unit > 0.0) || !(m >= 1.0) || !isfinite(c->norm2 / unit))
         return;
-    const double m = c->n_effective, step = c->mean_norm2 / unit;
-    if (m > 1.0)
-        recent_add(&g->variance, g->depth, (c->norm2 / unit - step) / (1.0 - 1.0 / m));
-    const double v = elv_recent_mean(&g->variance);
-    const double norm = step > v / m ? step - v / m : 0.0;
-    const double drop = c->loss - g->loss_last;
-    if (drop == drop && g->rate > 0.0 && g->step_last > 0.0) {
-        const double l = 2.0 * (drop + g->rate * g->norm_last) / (g->rate * g->rate * g->step_last);
-        recent_add(&g->smoothness, g->depth, l > 0.0 ? l : 0.0);
-    }
-    recent_add(&g->norm, g->depth, norm);
-    if (c->loss == c->loss) {
-        g->loss_first = g->loss.n > 0 ? g->loss_first : c->loss;
-        recent_add(&g->loss, g->depth, c->loss);
-    }
-    g->rate = c->rate;
-    g->norm_last = norm;
+    const double step = c->mean_norm2 / unit;
+    if (m > 1.01) /* one weight among many says nothing of how they differ */
+        add(g, &g->variance, not_below_0((c->norm2 / unit - step) / (1.0 - 1.0 / m)));
+    g->norm_last = not_below_0(step - elv_recent_mean(&g->variance) / m);
     g->step_last = step;
-    g->loss_before = g->loss_last;
-    g->loss_last = c->loss;
+    g->rate = c->rate;
+    add(g, &g->norm, g->norm_last);
+    add(g, &g->uneven, c->round.n_got > m ? c->round.n_got / m : 1.0);
 }
 
-bool elv_gain_is_known(const struct elv_gain *g)
-{
-    return g->variance.n > 0 && g->norm.n > 0 && g->smoothness.n > 0;
-}
+bool elv_gain_is_known(const struct elv_gain *g) { return g->variance.n > 0 && g->rate > 0.0; }
 
-double elv_gain_of(const struct elv_gain *g, double k)
+double elv_gain_of(const struct elv_gain *g, uint32_t k)
 {
-    const double bend = elv_recent_mean(&g->smoothness) * g->rate * g->rate / 2.0;
-    return (g->rate - bend) * elv_recent_mean(&g->norm) - bend * elv_recent_mean(&g->variance) / k;
+    const double l = g->smoothness.n > 0 ? elv_recent_mean(&g->smoothness)
+                     : g->rate > 0.0     ? 1.0 / g->rate
+                                         : 0.0;
+    const double bend = l * g->rate * g->rate / 2.0;
+    const double noise = elv_recent_mean(&g->variance) * elv_recent_mean(&g->uneven) / k;
+    return (g->rate - bend) * elv_recent_mean(&g->norm) - bend * noise;
 }
 
 bool elv_gain_rose(const struct elv_gain *g, double factor)
 {
     return g->loss_last > factor * g->loss_before;
+}
+
+double elv_gain_fall(const struct elv_gain *g)
+{
+    const double now = elv_recent_mean(&g->loss);
+    return now > 0.0 && g->loss_first > 0.0 ? g->loss_first / now : 1.0;
 }

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server/gain.h - by how much does a step made of k updates lower the loss?
  *
- * For a smooth loss F and a step of rate eta along the mean of k gradients with total variance V
+ * For a smooth loss F and a step of rate eta along the mean of k gradients, each with variance V,
  *
  *     E[F(w) - F(w')] >= (eta - L eta^2 / 2) N  -  L eta^2 / 2 * V / k        N = ||grad F(w)||^2
  *
- * N, V and the smoothness L are estimated from what each version says of itself, which is sums and
- * scalars only, so it also works where single updates are hidden in sums.
+ * N, V and the smoothness L are means of what the last versions showed of them. A version says sums
+ * and scalars only, so all of this also works where single updates are hidden in sums:
+ *
+ *     V = (mean ||g_i||^2 - ||mean g_i||^2) / (1 - 1 / m)    m: effective number of updates
+ *     N = ||mean g_i||^2 - V / m
+ *     L = 2 (F - F_before + eta N_before) / (eta^2 ||mean g_i before||^2)
+ *
+ * each not below 0: where noise hides the gradient, N is then too large rather than none, and the
+ * choice does not jump to all clients at the first unlucky version. Until L is seen, which takes
+ * two versions with losses, it is taken as 1 / eta: a step of that rate is the best there is.
  *
  * A value without pointers. Source: Xu, Neglia, Sebastianelli, "Dynamic Backup Workers for Parallel
  * Machine Learning", IFIP Networking 2020, arXiv:2004.14696; the formulas are derived anew. */
@@ -24,26 +32,32 @@ struct elv_recent {
 };
 
 struct elv_gain {
-    uint32_t depth; /* values that a mean is of */
+    uint32_t depth; /* values that a mean is of, at most */
     struct elv_recent variance, norm, smoothness, loss;
-    double rate;                   /* of the last version */
-    double loss_last, loss_before; /* NAN: none */
-    double loss_first;
-    double norm_last, step_last; /* of the last version: N, ||mean gradient||^2 */
+    struct elv_recent uneven;      /* updates per effective update, 1 for equal weights */
+    double loss_first;             /* ever reported; the others are NAN while unknown */
+    double loss_last, loss_before; /* of the last two versions */
+    double norm_last, step_last;   /* of the last version: N, and the squared norm of the mean */
+    double rate;                   /* of the last version; 0: there was none */
 };
 
+/* `depth` from 1 to ELV_GAIN_DEPTH_MAX. */
 void elv_gain_init(struct elv_gain *g, uint32_t depth);
 void elv_gain_add(struct elv_gain *g, const struct elv_sync_commit *c);
 
-/* Enough was seen for elv_gain_of. */
+/* Enough was seen for elv_gain_of: a version made of two updates or more. */
 bool elv_gain_is_known(const struct elv_gain *g);
 
-/* Of a step with k updates; may be negative. */
-double elv_gain_of(const struct elv_gain *g, double k);
+/* Of a step with k updates, k >= 1; may be negative. */
+double elv_gain_of(const struct elv_gain *g, uint32_t k);
 
 /* The loss rose by more than the factor from the version before to the last. */
 bool elv_gain_rose(const struct elv_gain *g, double factor);
 
+/* The first loss over the mean of the last ones; 1 while none was reported. */
+double elv_gain_fall(const struct elv_gain *g);
+
+/* 0 without values. */
 double elv_recent_mean(const struct elv_recent *r);
 
 #endif

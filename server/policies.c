@@ -12,6 +12,8 @@
 #define SYNCS(X)                                                                                   \
     X(sync, bsp)                                                                                   \
     X(sync, backup)                                                                                \
+    X(sync, ebsp)                                                                                  \
+    X(sync, overselect)                                                                            \
     X(sync, dbw)                                                                                   \
     X(sync, asp)                                                                                   \
     X(sync, ssp)                                                                                   \
@@ -22,6 +24,8 @@
     /* one line each */
 #define RULES(X)                                                                                   \
     X(rule, fedavg)                                                                                \
+    X(rule, fedavgm)                                                                               \
+    X(rule, fednova)                                                                               \
     /* one line each */
 #define SELECTS(X) X(select, uniform)
 #define SIZINGS(X) X(sizing, fixed)

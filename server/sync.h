@@ -125,7 +125,8 @@ struct elv_sync {
     enum elv_sync_flow flow;
     bool single; /* a version may hold one client's update alone, so sums cannot hide it */
 
-    /* The parameters' ranges. On failure `why` is a sentence and `*line` the job file's. */
+    /* The parameters' ranges; `clients_max` 0: not known yet. On failure `why` is a sentence and
+     * `*line` the job file's. */
     enum elv_err (*check)(const struct elv_sync_cfg *cfg, char why[ELV_JOB_ERROR_MAX],
                           uint32_t *line);
 

@@ -6,10 +6,10 @@
  *     k = 6          ; updates to wait for, or
  *     backup = 2     ; spares: k = asked - backup
  *
- * Late clients are told at once, so that they stop paying for airtime. Source: Chen, Pan, Monga,
- * Bengio, Jozefowicz, "Revisiting Distributed Synchronous SGD", arXiv:1604.00981. */
+ * Late clients are told at once. Source: Chen, Pan, Monga, Bengio, Jozefowicz, "Revisiting
+ * Distributed Synchronous SGD", arXiv:1604.00981. */
+#include "server/first.h"
 #include "server/param.h"
-#include "server/sync.h"
 
 static const char *const params[] = {"backup", "k", NULL};
 
@@ -30,11 +30,15 @@ static enum elv_err check(const struct elv_sync_cfg *cfg, char why[ELV_JOB_ERROR
                                        : "backup is a whole number from 0 to 1000000");
     if (k && k->value < (double)cfg->quorum)
         return elv_param_refuse(why, "k is at least the quorum");
+    if (k && cfg->clients_max > 0 && k->value > (double)cfg->clients_max)
+        return elv_param_refuse(why, "k is at most the number of clients");
     return ELV_OK;
 }
 
-static uint32_t wanted(const struct elv_sync_cfg *cfg, const struct elv_sync_round *r)
+static uint32_t wanted(const void *state, const struct elv_sync_cfg *cfg,
+                       const struct elv_sync_round *r)
 {
+    (void)state;
     const struct elv_param *k = elv_param_find(cfg->params, "k");
     if (k)
         return (uint32_t)k->value;
@@ -46,23 +50,15 @@ static struct elv_sync_worth on_update(void *state, const struct elv_sync_cfg *c
                                        const struct elv_sync_round *r,
                                        const struct elv_sync_update *u, elv_time_us now)
 {
-    (void)state, (void)now;
-    const bool full = r->n_got >= wanted(cfg, r) && r->n_got >= cfg->quorum;
-    return (struct elv_sync_worth){.counts = u->version == r->version && !full, .weight = 1.0};
+    (void)now;
+    return elv_first_worth(cfg, r, u, wanted(state, cfg, r));
 }
 
-/* Fewer than k may be left of those asked; then all of them are enough. */
 static enum elv_sync_commit_when should_commit(const void *state, const struct elv_sync_cfg *cfg,
                                                const struct elv_sync_round *r, elv_time_us now)
 {
-    (void)state, (void)now;
-    return r->n_got >= wanted(cfg, r) || r->n_waiting == 0 ? ELV_SYNC_MUST : ELV_SYNC_NO;
-}
-
-static bool interrupts(const void *state, const struct elv_sync_cfg *cfg, struct elv_sync_client c)
-{
-    (void)state, (void)cfg, (void)c;
-    return true;
+    (void)now;
+    return elv_first_when(r, wanted(state, cfg, r));
 }
 
 const struct elv_sync elv_sync_backup = {
@@ -71,5 +67,6 @@ const struct elv_sync elv_sync_backup = {
     .check = check,
     .on_update = on_update,
     .should_commit = should_commit,
-    .interrupts = interrupts,
+    .wanted = wanted,
+    .interrupts = elv_first_interrupts,
 };

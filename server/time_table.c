@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/time_table.h"
 
+#include <math.h>
+
 #include "common/assert.h"
 
-enum { EDGE = 16, MIDDLE = ELV_TIME_BINS_MAX - 2 * EDGE };
+enum {
+    EDGE = 16, /* classes of one number, at either end */
+    MIDDLE = ELV_TIME_BINS_MAX - 2 * EDGE,
+    WAITING_MAX = 20 /* regions, of which each is at most half of what was left before it */
+};
 
 /* Of a cell that nothing is known about, so that whatever was seen decides. */
-static const double empty_weight = 1e-3;
+static const double empty_weight = 1e-6;
 
-/* The part of the table's own size by which a cell may still move when a fit ends. */
-static const double tolerance = 1e-5;
+/* Less than this is not worth remembering. A time seen once is gone after two memories, so that
+ * what has not been tried for long looks no dearer than what has, and is tried again. */
+static const double least_weight = 0.135;
+
+/* Of a sum of distances, what rounding may leave of nothing. */
+static const double rounding = 1e-12;
 
 static uint32_t bins_of(uint32_t n) { return n < ELV_TIME_BINS_MAX ? n : ELV_TIME_BINS_MAX; }
 
@@ -95,8 +105,6 @@ static void spread(struct elv_time_table *t, uint32_t rows, uint32_t cols)
         const uint32_t at = grows ? n - 1 - i : i;
         move(t, at / t->cols, at % t->cols, rows, cols);
     }
-    for (uint32_t i = 0; i < rows * cols; i++)
-        cell(t, i / cols, i % cols)->pull = 0.0;
 }
 
 void elv_time_table_resize(struct elv_time_table *t, uint32_t n)
@@ -115,11 +123,18 @@ static uint32_t row_of(const struct elv_time_table *t, uint32_t h)
     return t->by_k ? 0 : bin_of(t->n, h);
 }
 
+static void lose(struct elv_time_cell *x, double keep)
+{
+    x->weight *= keep;
+    if (x->weight < least_weight)
+        x->weight = 0.0;
+}
+
 void elv_time_table_forget(struct elv_time_table *t, double keep)
 {
     for (uint32_t r = 0; r < t->rows; r++)
         for (uint32_t c = 0; c < t->cols; c++)
-            cell(t, r, c)->weight *= keep;
+            lose(cell(t, r, c), keep);
 }
 
 void elv_time_table_add(struct elv_time_table *t, uint32_t h, uint32_t k, double time)
@@ -138,75 +153,8 @@ bool elv_time_table_is_empty(const struct elv_time_table *t)
     return true;
 }
 
-/* One row or column while it is projected: values to be made ascending. */
-struct line {
-    double value[ELV_TIME_BINS_MAX], weight[ELV_TIME_BINS_MAX];
-    uint32_t len[ELV_TIME_BINS_MAX]; /* of the blocks */
-    uint32_t n_blocks;
-};
-
-/* Pool adjacent violators: a value below the block before it joins that block. */
-static void line_add(struct line *l, double value, double weight)
-{
-    uint32_t len = 1;
-    while (l->n_blocks > 0 && l->value[l->n_blocks - 1] >= value) {
-        const uint32_t last = --l->n_blocks;
-        const double sum = weight + l->weight[last];
-        value += (l->value[last] - value) * (l->weight[last] / sum);
-        weight = sum;
-        len += l->len[last];
-    }
-    l->value[l->n_blocks] = value;
-    l->weight[l->n_blocks] = weight;
-    l->len[l->n_blocks++] = len;
-}
-
-static double weight_of(const struct elv_time_cell *c)
-{
-    return c->weight > empty_weight ? c->weight : empty_weight;
-}
-
-static double value_of(const struct elv_time_cell *c, double otherwise)
-{
-    return c->weight > 0.0 ? c->mean : otherwise;
-}
-
-/* Dykstra's step for the rows: from the data less what the columns took off. */
-static void project_row(struct elv_time_table *t, uint32_t row, double otherwise)
-{
-    struct line l = {.n_blocks = 0};
-    for (uint32_t c = 0; c < t->cols; c++) {
-        const struct elv_time_cell *x = seen(t, row, c);
-        line_add(&l, value_of(x, otherwise) - x->pull, weight_of(x));
-    }
-    for (uint32_t b = 0, c = 0; b < l.n_blocks; b++)
-        for (uint32_t i = 0; i < l.len[b]; i++)
-            cell(t, row, c++)->fit = l.value[b];
-}
-
-/* And for the columns, from the last row up: from the data less what the rows took off, which is
- * what the rows left plus what the columns took off before. The largest move of a cell. */
-static double project_col(struct elv_time_table *t, uint32_t col)
-{
-    struct line l = {.n_blocks = 0};
-    double most = 0.0;
-    for (uint32_t r = t->rows; r-- > 0;) {
-        const struct elv_time_cell *x = seen(t, r, col);
-        line_add(&l, x->fit + x->pull, weight_of(x));
-    }
-    for (uint32_t b = 0, r = t->rows; b < l.n_blocks; b++)
-        for (uint32_t i = 0; i < l.len[b]; i++) {
-            struct elv_time_cell *x = cell(t, --r, col);
-            const double gap = x->fit - l.value[b];
-            x->pull += gap;
-            x->fit = l.value[b];
-            most = gap > most ? gap : -gap > most ? -gap : most;
-        }
-    return most;
-}
-
 /* The mean of all samples, for the cells that have none. */
-static double mean_of(const struct elv_time_table *t)
+static double mean_of_all(const struct elv_time_table *t)
 {
     double sum = 0.0, weight = 0.0;
     for (uint32_t r = 0; r < t->rows; r++)
@@ -218,32 +166,132 @@ static double mean_of(const struct elv_time_table *t)
     return weight > 0.0 ? sum / weight : 0.0;
 }
 
-/* Ends what the sweeps left of the rows' constraint; it cannot break that of the columns. */
-static void settle(struct elv_time_table *t)
+static double weight_of(const struct elv_time_cell *x)
 {
-    for (uint32_t r = 0; r < t->rows; r++)
-        for (uint32_t c = 1; c < t->cols; c++) {
-            const double before = seen(t, r, c - 1)->fit;
-            if (seen(t, r, c)->fit < before)
-                cell(t, r, c)->fit = before;
-        }
+    return x->weight > 0.0 ? x->weight : empty_weight;
 }
 
-void elv_time_table_fit(struct elv_time_table *t, uint32_t sweeps)
+static double value_of(const struct elv_time_table *t, const struct elv_time_cell *x)
 {
-    t->mean = mean_of(t);
-    for (uint32_t i = 0; i < sweeps; i++) {
-        double most = 0.0;
-        for (uint32_t r = 0; r < t->rows; r++)
-            project_row(t, r, t->mean);
-        for (uint32_t c = 0; c < t->cols; c++) {
-            const double gap = project_col(t, c);
-            most = gap > most ? gap : most;
+    return x->weight > 0.0 ? x->mean : t->mean;
+}
+
+/* Cells between two staircases, in row r those from `from[r]` to before `to[r]`. Both never fall
+ * with r: what takes longer than a cell lies to its right and above it. */
+struct region {
+    double least, most; /* between which the estimates of its cells are */
+    uint32_t first, last;
+    uint16_t from[ELV_TIME_BINS_MAX], to[ELV_TIME_BINS_MAX];
+};
+
+static double mean_of(const struct elv_time_table *t, const struct region *g)
+{
+    double sum = 0.0, weight = 0.0;
+    for (uint32_t r = g->first; r <= g->last; r++)
+        for (uint32_t c = g->from[r]; c < g->to[r]; c++) {
+            const struct elv_time_cell *x = seen(t, r, c);
+            sum += weight_of(x) * value_of(t, x);
+            weight += weight_of(x);
         }
-        if (most <= tolerance * t->mean)
-            break;
+    const double mean = sum / weight;
+    return mean < g->least ? g->least : mean > g->most ? g->most : mean;
+}
+
+/* Where to cut each row, the cells from the cut on being the upper part. For the rows down to one
+ * and cuts of that row at or before u: what the best of them is worth, and which it is. */
+struct cuts {
+    double worth[ELV_TIME_BINS_MAX + 1];
+    uint16_t best[ELV_TIME_BINS_MAX][ELV_TIME_BINS_MAX + 1];
+    double spread; /* sum of all distances from the mean: the scale of rounding errors */
+};
+
+/* An upper part is worth the sum of its distances above the mean. No row is cut before the one
+ * above it. */
+static void cut_row(const struct elv_time_table *t, const struct region *g, uint32_t r, double mean,
+                    struct cuts *cuts)
+{
+    double above[ELV_TIME_BINS_MAX + 1];
+    const uint32_t from = g->from[r], to = g->to[r], end = r > g->first ? g->to[r - 1] : from;
+    const double before = r > g->first ? cuts->worth[end] : 0.0;
+    above[to] = 0.0;
+    for (uint32_t c = to; c-- > from;) {
+        const struct elv_time_cell *x = seen(t, r, c);
+        const double far = weight_of(x) * (value_of(t, x) - mean);
+        above[c] = above[c + 1] + far;
+        cuts->spread += far > 0.0 ? far : -far;
     }
-    settle(t);
+    for (uint32_t u = from; u <= to; u++) {
+        const double worth = above[u] + (u < end ? cuts->worth[u] : before);
+        const bool better = u == from || worth > cuts->worth[u - 1];
+        cuts->worth[u] = better ? worth : cuts->worth[u - 1];
+        cuts->best[r][u] = better ? (uint16_t)u : cuts->best[r][u - 1];
+    }
+}
+
+/* Splits a region where the upper part is worth most. False when no part is worth anything: then
+ * the mean is the estimate of all its cells. */
+static bool split(const struct elv_time_table *t, const struct region *g, double mean,
+                  struct region *upper, struct region *lower)
+{
+    struct cuts cuts = {.spread = 0.0};
+    for (uint32_t r = g->first; r <= g->last; r++)
+        cut_row(t, g, r, mean, &cuts);
+    uint32_t u = g->to[g->last], n_upper = 0, n_lower = 0;
+    if (!(cuts.worth[u] > rounding * cuts.spread))
+        return false;
+    *upper = *lower = *g;
+    upper->least = lower->most = mean;
+    for (uint32_t r = g->last + 1; r-- > g->first;) {
+        u = cuts.best[r][u < g->to[r] ? u : g->to[r]];
+        upper->from[r] = lower->to[r] = (uint16_t)u;
+        n_upper += g->to[r] - u;
+        n_lower += u - g->from[r];
+    }
+    return n_upper > 0 && n_lower > 0;
+}
+
+/* Drops empty rows at the ends. The number of cells. */
+static uint32_t trim(struct region *g)
+{
+    uint32_t n = 0;
+    while (g->first < g->last && g->from[g->first] == g->to[g->first])
+        g->first++;
+    while (g->last > g->first && g->from[g->last] == g->to[g->last])
+        g->last--;
+    for (uint32_t r = g->first; r <= g->last; r++)
+        n += (uint32_t)(g->to[r] - g->from[r]);
+    return n;
+}
+
+static void settle(struct elv_time_table *t, const struct region *g, double mean)
+{
+    for (uint32_t r = g->first; r <= g->last; r++)
+        for (uint32_t c = g->from[r]; c < g->to[r]; c++)
+            cell(t, r, c)->fit = mean;
+}
+
+/* The smaller part goes on, the larger one waits, so that few wait at a time. */
+void elv_time_table_fit(struct elv_time_table *t)
+{
+    struct region waiting[WAITING_MAX], upper, lower, g = {.most = INFINITY, .last = t->rows - 1};
+    uint32_t n_waiting = 0;
+    t->mean = mean_of_all(t);
+    for (uint32_t r = 0; r < t->rows; r++)
+        g.to[r] = (uint16_t)t->cols;
+    for (;;) {
+        const double mean = mean_of(t, &g);
+        if (split(t, &g, mean, &upper, &lower)) {
+            const bool up = trim(&upper) < trim(&lower);
+            ELV_ASSERT(n_waiting < WAITING_MAX);
+            waiting[n_waiting++] = up ? lower : upper;
+            g = up ? upper : lower;
+            continue;
+        }
+        settle(t, &g, mean);
+        if (n_waiting == 0)
+            return;
+        g = waiting[--n_waiting];
+    }
 }
 
 double elv_time_table_at(const struct elv_time_table *t, uint32_t h, uint32_t k)

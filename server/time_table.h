@@ -11,12 +11,12 @@
  * each: the 16 smallest and the 16 largest alone, where times change fastest from one to the next,
  * and 32 classes of equal width between; times in between are interpolated.
  *
- * A value without pointers in the caller's memory, at most 130 KiB. Nothing here can fail.
+ * A value without pointers in the caller's memory, at most 97 KiB. Nothing here can fail.
  *
  * Sources: the constraints and the joint estimate are those of Xu, Neglia, Sebastianelli, "Dynamic
  * Backup Workers for Parallel Machine Learning", IFIP Networking 2020, arXiv:2004.14696; the solver
- * is Boyle and Dykstra, "A Method for Finding Projections onto the Intersection of Convex Sets in
- * Hilbert Spaces", 1986, alternating pool-adjacent-violators along rows and columns. */
+ * is that of Spouge, Wan, Wilbur, "Least Squares Isotonic Regression in Two Dimensions", J. Optim.
+ * Theory Appl. 117, 2003: a set of cells is split where the part above its mean is worth most. */
 #ifndef ELV_SERVER_TIME_TABLE_H
 #define ELV_SERVER_TIME_TABLE_H
 
@@ -30,7 +30,6 @@ struct elv_time_cell {
     double mean;
     double weight; /* of `mean`: samples, old ones forgotten; 0: never seen */
     double fit;    /* the estimate */
-    double pull;   /* what the column constraints took off; the next fit starts from it */
 };
 
 struct elv_time_table {
@@ -58,8 +57,8 @@ void elv_time_table_forget(struct elv_time_table *t, double keep);
 void elv_time_table_add(struct elv_time_table *t, uint32_t h, uint32_t k, double time);
 bool elv_time_table_is_empty(const struct elv_time_table *t);
 
-/* Estimates all cells; `sweeps` over the table at most, fewer when nothing moves any more. */
-void elv_time_table_fit(struct elv_time_table *t, uint32_t sweeps);
+/* Estimates all cells. Exact but for rounding; in the order of the number of cells times a few. */
+void elv_time_table_fit(struct elv_time_table *t);
 
 /* The estimate as of the last fit; h and k in 1..n. Never falls with k, never rises with h. */
 double elv_time_table_at(const struct elv_time_table *t, uint32_t h, uint32_t k);

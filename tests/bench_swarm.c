@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The timing-only swarm: client events per second of one core with every draw switched on, and a
- * thousand rounds of a thousand clients out of a million. The longest of the figures is in the
- * memory line: the peak of this whole process. */
+ * thousand rounds of a thousand clients out of a million. The memory is the peak of this whole
+ * process. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +79,16 @@ int main(void)
 {
     static const struct swarm_key backup[] = {
         {"sync", "policy", "backup"}, {"sync", "backup", "100"}, {NULL, NULL, NULL}};
+    static const struct swarm_key asp[] = {{"sync", "policy", "asp"}, {NULL, NULL, NULL}};
+    static const struct swarm_key ssp[] = {{"sync", "policy", "ssp"}, {NULL, NULL, NULL}};
+    static const struct swarm_key fedbuff[] = {{"sync", "policy", "fedbuff"},
+                                               {"sync", "buffer", "100"},
+                                               {"sync", "concurrency", "500"},
+                                               {NULL, NULL, NULL}};
     events("backup", backup, 2000);
+    events("asp", asp, 1000);
+    events("ssp", ssp, 1000);
+    events("fedbuff", fedbuff, 1000);
     million();
     return 0;
 }

@@ -27,6 +27,11 @@ foreach(part ${parts})
     set(${part}.c_may ${server_may} ports)
     set(${part}.h_may ${server_may} ports)
 endforeach()
+file(GLOB parts RELATIVE ${ROOT} ${ROOT}/ports/sim/elver_sim_*.c ${ROOT}/ports/sim/elver_sim_*.h)
+foreach(part ${parts})
+    list(APPEND roots ${part})
+    set(${part}_may ${ports_may} kernels client server)
+endforeach()
 
 # Standard headers that reach the outside world; inner folders have no business there.
 set(world "assert|dirent|dlfcn|errno|fcntl|locale|pthread|signal|stdio|stdlib|threads|time|unistd|wchar")

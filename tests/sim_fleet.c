@@ -133,7 +133,7 @@ static enum elv_err start_client(void *self, uint32_t node, elv_time_us now, str
         .software = {.at = "elver/0.1.0", .len = 11},
         .boot = elv_rng_u64(&r),
         .jitter_seed = elv_rng_u64(&r),
-        .observe = f->cfg.observe && c->number % 2 == 0,
+        .observe = f->cfg.steady || (f->cfg.observe && c->number % 2 == 0),
         .leave_on_stop = true,
         .squeeze = &f->squeeze,
     };
@@ -165,6 +165,8 @@ static elv_time_us client_cost(void *self, uint32_t node, const struct elv_compu
     if (work->kind != ELV_CLIENT_TRAIN && work->kind != ELV_CLIENT_EVALUATE)
         return 1000;
     const uint32_t steps = units == UINT32_MAX ? 4 : units;
+    if (f->cfg.steady)
+        return step * (elv_time_us)steps;
     return elv_sim_between(rng, step, 2 * step) * (elv_time_us)steps;
 }
 
@@ -359,11 +361,11 @@ static void stepped(void *self, uint32_t node, const struct elv_event *ev,
     mind_the_disk(f);
 }
 
-static void set_keys(struct elv_job *job, const struct fleet_key *keys, uint32_t *line)
+static void set_keys(struct elv_job *job, const struct fleet_key *keys, uint32_t line)
 {
     char why[ELV_JOB_ERROR_MAX] = "";
     for (; keys->section != NULL; keys++)
-        if (elv_job_set(job, keys->section, keys->key, keys->value, ++*line, why) != ELV_OK) {
+        if (elv_job_set(job, keys->section, keys->key, keys->value, line, why) != ELV_OK) {
             fprintf(stderr, "[%s] %s = %s: %s\n", keys->section, keys->key, keys->value, why);
             abort();
         }
@@ -374,8 +376,8 @@ static void make_job(struct fleet *f)
     char why[ELV_JOB_ERROR_MAX] = "";
     uint32_t line = 0;
     elv_job_init(&f->job);
-    set_keys(&f->job, every_job, &line);
-    set_keys(&f->job, f->cfg.keys, &line);
+    set_keys(&f->job, every_job, 1);
+    set_keys(&f->job, f->cfg.keys, ELV_JOB_OVERRIDE);
     if (elv_job_check(&f->job, why, &line) != ELV_OK) {
         fprintf(stderr, "job: %s\n", why);
         abort();

@@ -28,6 +28,7 @@ struct fleet_cfg {
     uint32_t slow;                /* the slowest device takes so many times longer; 0: all alike */
     bool odd_clocks;
     bool observe;                    /* every second client is told of its tickets */
+    bool steady;                     /* all are, and a step always takes a device as long */
     elv_time_us join_spread_us;      /* clients start within this */
     struct elv_server_limits limits; /* clients_max is filled in */
     bool scores;                     /* the server has a test set */

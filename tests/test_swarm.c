@@ -221,6 +221,25 @@ static void sums_and_weights_are_those_of_the_server(void **state)
     swarm_case_free(&c);
 }
 
+static void a_codec_that_rounds_versions_loses_nothing_for_good(void **state)
+{
+    (void)state;
+    const struct swarm_key keys[] = {
+        {"sync", "policy", "bsp"}, {"transfer", "down", "q8"}, {NULL, NULL, NULL}};
+    float first = 0.0f, last = 0.0f;
+    for (uint32_t rounds = 1; rounds <= 4; rounds += 3) {
+        swarm_case_init(&c, keys, 3);
+        swarm_case_learns(&c, 1);
+        c.cfg.rounds = rounds;
+        swarm_case_run(&c);
+        last = elv_swarm_model(c.s)[0];
+        first = rounds == 1 ? last : first;
+        swarm_case_free(&c);
+    }
+    assert_true(first > 2.33f && first < 2.34f);
+    assert_true((double)last > 14.0 / 6.0 - 2e-6 && (double)last < 14.0 / 6.0 + 2e-6);
+}
+
 static void gathering_changes_nothing_but_the_calls(void **state)
 {
     (void)state;
@@ -406,6 +425,14 @@ static void what_does_not_fit_is_refused(void **state)
     assert_int_equal(elv_swarm_new(&c.s, &c.cfg, c.why), ELV_ERR_ARG);
     assert_non_null(strstr(c.why, "loss"));
     c.world.link.loss = 0.0;
+    c.job.quorum = 2;
+    assert_int_equal(elv_swarm_new(&c.s, &c.cfg, c.why), ELV_ERR_ARG);
+    assert_non_null(strstr(c.why, "quorum"));
+    c.job.quorum = 1;
+    strcpy(c.job.sync, "backup");
+    c.job.sync_params = (struct elv_params){{{.name = "k", .value = 2.0}}, 1};
+    assert_int_equal(elv_swarm_new(&c.s, &c.cfg, c.why), ELV_ERR_ARG);
+    assert_non_null(strstr(c.why, "k is at most"));
     strcpy(c.job.sync, "nonesuch");
     assert_int_equal(elv_swarm_new(&c.s, &c.cfg, c.why), ELV_ERR_ARG);
     assert_non_null(strstr(c.why, "nonesuch"));
@@ -439,6 +466,7 @@ int main(void)
         cmocka_unit_test(late_work_is_finished_told_and_followed_by_the_newest),
         cmocka_unit_test(who_is_interrupted_stops_when_the_notice_arrives),
         cmocka_unit_test(sums_and_weights_are_those_of_the_server),
+        cmocka_unit_test(a_codec_that_rounds_versions_loses_nothing_for_good),
         cmocka_unit_test(gathering_changes_nothing_but_the_calls),
         cmocka_unit_test(updates_beyond_the_bound_are_discarded),
         cmocka_unit_test(a_target_ends_the_run),

@@ -102,11 +102,12 @@ static void add_whole(struct elv_line *l, uint64_t v)
 
 static void add_fraction(struct elv_line *l, uint64_t part, uint32_t decimals)
 {
-    char digits[16];
-    for (uint32_t i = decimals; i-- > 0; part /= 10)
-        digits[i] = (char)('0' + part % 10);
     elv_line_add(l, ".");
-    elv_line_chars(l, digits, decimals);
+    uint64_t unit = 1;
+    for (uint32_t i = 1; i < decimals; i++)
+        unit *= 10;
+    for (; unit > 0; unit /= 10)
+        elv_line_uint(l, part / unit % 10);
 }
 
 void html_add_fixed(struct elv_line *l, double v, uint32_t decimals)

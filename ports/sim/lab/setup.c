@@ -173,7 +173,9 @@ static enum elv_err check_learning(const struct elv_lab_setup *s, struct elv_lab
         return refuse_job(f, s, "data.train",
                           "what do clients train on? Give [data] train, or [world] learning = "
                           "quadratic, logistic or nothing");
-    if (w->learning == ELV_LAB_NOTHING && elv_lab_setup_has_target(s))
+    const bool aimed = elv_world_file_line(&s->world, "world.target_loss") == ELV_JOB_OVERRIDE;
+    if (w->learning == ELV_LAB_NOTHING &&
+        (s->job.target_accuracy > 0 || (w->target_loss > 0 && aimed)))
         return refuse_world(f, s, "world.learning",
                             "with learning = nothing no target is ever reached; give time or "
                             "rounds instead");
@@ -222,7 +224,8 @@ enum elv_err elv_lab_setup_check(struct elv_lab_setup *s, struct elv_lab_fault *
 
 bool elv_lab_setup_has_target(const struct elv_lab_setup *s)
 {
-    return s->job.target_accuracy > 0 || s->world.world.target_loss > 0;
+    return s->world.world.learning != ELV_LAB_NOTHING &&
+           (s->job.target_accuracy > 0 || s->world.world.target_loss > 0);
 }
 
 bool elv_lab_setup_key(const struct elv_lab_setup *s, size_t i, enum elv_lab_origin *of,

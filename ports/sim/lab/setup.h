@@ -39,7 +39,8 @@ enum elv_err elv_lab_setup_until(struct elv_lab_setup *s, const char *const *unt
  */
 enum elv_err elv_lab_setup_check(struct elv_lab_setup *s, struct elv_lab_fault *fault);
 
-/* A target of its own; without, a run just ends. */
+/* Something to reach; without, a run just ends. A target_loss in a world where nothing is learnt
+ * waits for one where something is. */
 bool elv_lab_setup_has_target(const struct elv_lab_setup *s);
 
 /* Walks the keys of both, the job's first, as elv_job_key. */

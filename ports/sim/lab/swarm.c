@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/assert.h"
+#include "common/codec.h"
 #include "ports/sim/lab/swarm_parts.h"
 #include "ports/sim/queue.h"
 #include "server/param.h"
@@ -59,23 +60,28 @@ static enum elv_err check_world(const struct elv_lab_world *w, char *why)
     return ELV_OK;
 }
 
-static enum elv_err check(struct elv_swarm *s, char *why)
+/* The most updates one version counts. In ROUNDS as the server has it: those asked, or, where a
+ * policy lets others in, everybody. In STREAM a client may deliver more than one between two
+ * versions, and the version comes before there are too many. */
+static uint32_t counted_max(const struct elv_swarm *s)
 {
-    const struct elv_swarm_cfg *cfg = &s->cfg;
-    uint32_t line = 0;
-    if (cfg->n_clients == 0 || cfg->n_clients > 1u << 24)
-        return elv_param_refuse(why, "the number of clients is from 1 to 16777216");
-    enum elv_err err = check_world(cfg->world, why);
-    if (err == ELV_OK)
-        err = elv_policies_of(s->job, &s->policies, why, &line);
-    if (err == ELV_OK)
-        err = elv_scales_of(s->job, cfg->n_clients, &s->scales, why);
-    if (err == ELV_OK && s->job->deadline_us <= 0)
-        err = elv_param_refuse(why, "the deadline is longer than no time");
-    return err;
+    enum { STREAM_LEAST = 1024 };
+    const struct elv_sync *sync = s->policies.sync;
+    const struct elv_sync_cfg *cfg = &s->sync_cfg;
+    const uint32_t all = s->cfg.n_clients;
+    if (sync->flow == ELV_SYNC_STREAM)
+        return all > STREAM_LEAST ? all : STREAM_LEAST;
+    const uint32_t called = sync->call ? sync->call(cfg).ask : 0;
+    const uint32_t asked = called > 0 ? called : s->job->select_count;
+    return sync->on_pull || asked == 0 || asked > all ? all : asked;
 }
 
-static void *zeros(size_t n, size_t size) { return n > 0 ? elv_sim_alloc(n * size) : NULL; }
+/* Only here can a version be pushed, as the papers have it: a live server's clients fetch. */
+static bool pushes(const struct elv_params *params)
+{
+    static const char *const variants[] = {"psw", "psi", NULL};
+    return elv_param_word(params, "variant", variants, -1) >= 0;
+}
 
 static void set_policy(struct elv_swarm *s)
 {
@@ -87,8 +93,36 @@ static void set_policy(struct elv_swarm *s)
                                         .publish_us = s->job->publish_us,
                                         .seed = s->cfg.seed,
                                         .params = &s->job->sync_params};
-    s->sync_state = zeros(sync->state_len ? sync->state_len(&s->sync_cfg) : 0, 1);
+    s->pushes = pushes(&s->job->sync_params);
+    s->counted_max = counted_max(s);
 }
+
+static enum elv_err check(struct elv_swarm *s, char *why)
+{
+    const struct elv_swarm_cfg *cfg = &s->cfg;
+    uint32_t line = 0;
+    if (cfg->n_clients == 0 || cfg->n_clients > 1u << 24)
+        return elv_param_refuse(why, "the number of clients is from 1 to 16777216");
+    enum elv_err err = check_world(cfg->world, why);
+    if (err == ELV_OK)
+        err = elv_policies_of(s->job, &s->policies, why, &line);
+    if (err != ELV_OK)
+        return err;
+    set_policy(s);
+    if (s->job->quorum > cfg->n_clients || s->job->min_clients > cfg->n_clients)
+        return elv_param_refuse(why, "quorum and min_clients are at most the number of clients");
+    if (s->policies.sync->check)
+        err = s->policies.sync->check(&s->sync_cfg, why, &line); /* knowing how many there are */
+    if (err == ELV_OK)
+        err = elv_scales_of(s->job, s->counted_max, &s->scales, why);
+    if (err == ELV_OK && elv_codec_by_id(s->job->down.id) == NULL)
+        err = elv_param_refuse(why, "the codec of [transfer] down is not built in");
+    if (err == ELV_OK && s->job->deadline_us <= 0)
+        err = elv_param_refuse(why, "the deadline is longer than no time");
+    return err;
+}
+
+static void *zeros(size_t n, size_t size) { return n > 0 ? elv_sim_alloc(n * size) : NULL; }
 
 static void set_learning(struct elv_swarm *s)
 {
@@ -96,7 +130,7 @@ static void set_learning(struct elv_swarm *s)
     const uint32_t gather = s->learner && s->learner->gather_max > 0 ? s->learner->gather_max : 1;
     if (s->cfg.kernels == NULL)
         s->cfg.kernels = elv_kernels_best();
-    s->round.sums.vector = zeros(n, sizeof *s->round.sums.vector);
+    s->round.sum = zeros(n, sizeof *s->round.sum);
     s->mean = zeros(n, sizeof *s->mean);
     s->state = zeros((size_t)n * s->policies.rule->state_per_param, sizeof *s->state);
     s->tasks = zeros(n > 0 ? gather : 0, sizeof *s->tasks);
@@ -132,7 +166,8 @@ enum elv_err elv_swarm_new(struct elv_swarm **out, const struct elv_swarm_cfg *c
         free(s);
         return ELV_ERR_ARG;
     }
-    set_policy(s);
+    const struct elv_sync *sync = s->policies.sync;
+    s->sync_state = zeros(sync->state_len ? sync->state_len(&s->sync_cfg) : 0, 1);
     set_learning(s);
     set_clients(s);
     elv_swarm_first_version(s);
@@ -161,8 +196,9 @@ void elv_swarm_free(struct elv_swarm *s)
     free(s->vectors.at);
     free(s->round.asked);
     free(s->round.before);
-    free(s->round.sums.vector);
+    free(s->round.sum);
     free(s->mean);
+    free(s->master);
     free(s->state);
     free(s->tasks);
     free(s->due);

@@ -5,10 +5,25 @@
  * and rules make the versions; the protocol around them is left out. A piece of work takes its
  * download, its compute and its upload, as the world says, and then its update is there. What the
  * server does with rounds, deadlines, quorum, leavers and the two flows is what the server node
- * does, and a test holds the two against each other.
+ * does, and a test holds the two against each other. Storing, deciding and making a version take no
+ * time.
  *
- * An event costs O(log of those at work); a client that does nothing costs nothing but its bytes.
- * Not thread-safe; separate swarms are independent. */
+ * A client that is away, or whose work is dropped, is silent, and the server cannot know. In ROUNDS
+ * it is waited for until the deadline; in STREAM it lapses when its work is older than that, and
+ * joins again, at once or when it is back. Its work is lost; back in time, it starts anew. A client
+ * that goes for good (`stay`) says so, and nobody waits for it. Only clients that are there are
+ * asked. Of those not asked, only who just came, or was late, asks the policy for work.
+ *
+ * Versions are fetched, and an interrupted client stops when the notice has come over its link;
+ * with dbw's variants psw and psi versions are pushed instead, as its paper has it: the download
+ * starts when the round opens, whatever the client is doing, and an interruption comes at once.
+ *
+ * A client works from the start of its piece to its end or its interruption. It waits from having
+ * delivered until it starts again, if it is asked by the next round or held by the policy. Bytes
+ * up count at arrival; where nothing is learnt an update is as long as a version.
+ *
+ * An event costs O(log of those at work); a client that does nothing costs nothing but its bytes,
+ * unless it comes and goes. Not thread-safe; separate swarms are independent. */
 #ifndef ELV_PORTS_SIM_LAB_SWARM_H
 #define ELV_PORTS_SIM_LAB_SWARM_H
 
@@ -21,7 +36,7 @@ struct elv_swarm_cfg {
     uint64_t seed;                     /* this is */
     const struct elv_lab_world *world; /* borrowed */
     uint32_t n_clients;                /* registered */
-    struct elv_lab_learner *learner;   /* borrowed */
+    struct elv_lab_learner *learner;   /* borrowed; NULL: nothing is learnt, nothing is sent */
     const struct elv_kernels *kernels; /* NULL: the best built in */
     struct elv_lab_sink sink;
     double target_accuracy, target_loss; /* 0: none */

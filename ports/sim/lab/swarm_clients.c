@@ -10,10 +10,13 @@ void elv_swarm_set_waits(struct elv_swarm *s, uint32_t c, bool waits)
     s->clients[c].waits = waits;
 }
 
+/* What its updates will weigh. */
 static uint32_t claim_of(const struct elv_swarm *s, uint32_t c)
 {
-    const uint32_t samples = elv_swarm_samples(s, c);
-    return elv_swarm_claim(s, samples, samples);
+    struct elv_swarm_work w = {.client = c};
+    const struct elv_candidate who = elv_swarm_candidate(s, c);
+    elv_swarm_measure(s, &w, s->policies.sizing->size(s->job, &who));
+    return elv_weight_of(&s->scales, elv_weight_claim(s->job->weight, w.samples, w.seen), 1.0);
 }
 
 void elv_swarm_enlist(struct elv_swarm *s, uint32_t c)

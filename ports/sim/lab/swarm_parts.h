@@ -5,7 +5,8 @@
  *     swarm_clients.c  who comes, goes, is there and away
  *     swarm_work.c     pieces of work from start to end
  *     swarm_update.c   what becomes of an update: trained, judged, added up
- *     swarm_version.c  versions: kept while somebody works on them, made from the sums
+ *     swarm_version.c  versions, kept while somebody works on them
+ *     swarm_close.c    how rounds end, and versions are made
  *     swarm_rounds.c   the flow of policies that ask
  *     swarm_stream.c   the flow of policies that let clients start
  *     swarm_tell.c     records, the hash, the summary */
@@ -16,7 +17,7 @@
 #include "ports/sim/lab/swarm.h"
 #include "ports/sim/lab/swarm_queue.h"
 #include "ports/sim/lab/swarm_set.h"
-#include "server/weigh.h"
+#include "server/tally.h"
 
 #define ELV_SWARM_NONE UINT32_MAX
 
@@ -99,19 +100,6 @@ struct elv_swarm_versions {
     uint32_t newest;
 };
 
-/* What an open round has gathered. */
-struct elv_swarm_sums {
-    uint64_t weight, claims; /* u and the claims, both as integer weights */
-    uint64_t seen;
-    double loss_sum;
-    double weight2;  /* sum of u^2 */
-    double norm2;    /* sum of u * squared norm */
-    double rate;     /* sum of learning rate * steps */
-    double effort;   /* sum of claim * effort */
-    double stale;    /* sum of staleness */
-    int64_t *vector; /* [n_params] weighted sum in fixed point */
-};
-
 struct elv_swarm_round {
     bool open;
     uint32_t seq, assignment, version;
@@ -121,7 +109,8 @@ struct elv_swarm_round {
     elv_time_us timer_done;   /* up to here on_timer was called */
     uint32_t *asked, *before; /* ROUNDS: clients' places, of this and the round before */
     uint32_t n_before, cap, cap_before;
-    struct elv_swarm_sums sums;
+    struct elv_tally tally;
+    int64_t *sum; /* [n_params] of the updates that count, in fixed point */
     struct elv_lab_round rec;
 };
 
@@ -156,7 +145,8 @@ struct elv_swarm {
     struct elv_sync_cfg sync_cfg;
     void *sync_state;
     struct elv_scales scales;
-    bool pushes; /* versions are sent, not fetched */
+    uint32_t counted_max; /* updates in one version */
+    bool pushes;          /* versions are sent, not fetched */
 
     elv_time_us now;
     bool ended;
@@ -183,11 +173,17 @@ struct elv_swarm {
     uint64_t counted; /* updates, ever */
     double rate;
     float *mean, *state;         /* scratch and memory of the rule */
+    float *master;               /* NULL: it is the newest version */
     struct elv_lab_task *tasks;  /* [gather_max] */
     struct elv_swarm_work **due; /* [gather_max] */
     struct elv_lab_summary sum;
     double used_squares; /* for the fairness: kept up to date with each update used */
 };
+
+static inline uint32_t elv_swarm_n_params(const struct elv_swarm *s)
+{
+    return s->learner ? s->learner->n_params : 0;
+}
 
 /* swarm.c */
 struct elv_sync_round elv_swarm_view(const struct elv_swarm *s);
@@ -219,22 +215,33 @@ void elv_swarm_lose_work(struct elv_swarm *s, struct elv_swarm_work *w);
 /* After a notice's way over the link. */
 elv_time_us elv_swarm_notice(const struct elv_swarm *s, const struct elv_swarm_work *w);
 struct elv_candidate elv_swarm_candidate(const struct elv_swarm *s, uint32_t c);
+/* Fills in the samples, and the steps that work of this size will take. */
+void elv_swarm_measure(const struct elv_swarm *s, struct elv_swarm_work *w, struct elv_size size);
 uint32_t elv_swarm_samples(const struct elv_swarm *s, uint32_t c);
 uint64_t elv_swarm_version_bytes(const struct elv_swarm *s);
 
 /* swarm_update.c */
-/* What a client claims, as an integer weight. */
-uint32_t elv_swarm_claim(const struct elv_swarm *s, uint32_t samples, uint32_t seen);
 /* Trains it now, and with it what will be needed soon. */
 void elv_swarm_train(struct elv_swarm *s, struct elv_swarm_work *w);
-/* The update is there: used or discarded. True: it counts. */
-bool elv_swarm_judge(struct elv_swarm *s, struct elv_swarm_work *w);
+/* The update is there: used or discarded. */
+void elv_swarm_judge(struct elv_swarm *s, struct elv_swarm_work *w);
 
 /* swarm_version.c */
 void elv_swarm_first_version(struct elv_swarm *s);
 void elv_swarm_release(struct elv_swarm *s, uint32_t version);
 float *elv_swarm_vector(struct elv_swarm *s);
 void elv_swarm_give_vector(struct elv_swarm *s, float *v);
+bool elv_swarm_all_finite(const float *v, uint32_t n);
+/* What rules change: the newest version, or, with a codec that rounds, what it stands for. */
+const float *elv_swarm_master(const struct elv_swarm *s);
+/* Makes `w`, or NULL, the newest version's and keeps it. On failure it is gone. */
+enum elv_err elv_swarm_publish(struct elv_swarm *s, float *w);
+/* The published version is all there is. */
+void elv_swarm_forget_master(struct elv_swarm *s);
+
+/* swarm_close.c */
+/* How the version would be scaled that is being made. */
+struct elv_sync_scale elv_swarm_scale(const struct elv_swarm *s);
 /* Closes the round with a version made of its sums, or, when the model stops being finite, abandons
  * it. `left`: updates that the server still waited for. */
 void elv_swarm_close(struct elv_swarm *s, uint32_t left);

@@ -4,6 +4,8 @@
  *
  * A client whose work is dropped, or that is away, is silent: the server learns of it when the
  * work's time is over. It has lapsed then and joins again, at once or when it is back. */
+#include <stdlib.h>
+
 #include "common/assert.h"
 #include "ports/sim/lab/swarm_parts.h"
 #include "ports/sim/queue.h"
@@ -144,7 +146,7 @@ static bool is_due(const struct elv_swarm *s)
         return false;
     const enum elv_sync_commit_when when =
         s->policies.sync->should_commit(s->sync_state, &s->sync_cfg, &view, s->now);
-    return when == ELV_SYNC_MUST || s->now >= r->deadline ||
+    return when == ELV_SYNC_MUST || s->now >= r->deadline || r->n_got >= s->counted_max ||
            (when == ELV_SYNC_MAY && s->now >= r->opened + s->sync_cfg.publish_us);
 }
 
@@ -159,6 +161,19 @@ static void check_round(struct elv_swarm *s)
         open_round(s);
 }
 
+/* Whoever came before the first round was open asks now, in the order of coming. */
+static void begin(struct elv_swarm *s)
+{
+    open_round(s);
+    const uint32_t n = s->policies.sync->room == NULL ? s->n_idle : 0;
+    uint32_t *waiting = elv_sim_grow(NULL, n + 1, sizeof *waiting);
+    for (uint32_t i = 0; i < n; i++)
+        waiting[i] = s->idle[i];
+    for (uint32_t i = 0; i < n; i++)
+        pull(s, waiting[i], true);
+    free(waiting);
+}
+
 static bool may_begin(const struct elv_swarm *s)
 {
     return s->n_joined >= s->job->min_clients && s->n_joined >= s->sync_cfg.quorum;
@@ -169,7 +184,7 @@ static void settle(struct elv_swarm *s)
     if (!s->round.open && !may_begin(s))
         return;
     if (!s->round.open)
-        open_round(s);
+        begin(s);
     else
         check_round(s);
     if (!s->ended)
@@ -198,7 +213,10 @@ static void came(struct elv_swarm *s, uint32_t c)
     }
     if (!cl->joined)
         elv_swarm_enlist(s, c);
-    put_idle(s, c);
+    if (s->round.open && s->policies.sync->room == NULL)
+        pull(s, c, true);
+    else
+        put_idle(s, c);
 }
 
 static void went(struct elv_swarm *s, uint32_t c, bool good)

@@ -5,11 +5,6 @@
 #include "common/chunk.h"
 #include "ports/sim/lab/swarm_parts.h"
 
-uint32_t elv_swarm_claim(const struct elv_swarm *s, uint32_t samples, uint32_t seen)
-{
-    return elv_weight_of(&s->scales, elv_weight_claim(s->job->weight, samples, seen), 1.0);
-}
-
 /* Nothing is trained that nobody will count: what is dropped, and in ROUNDS what is late. */
 static bool will_be_needed(const struct elv_swarm *s, const struct elv_swarm_work *w)
 {
@@ -59,6 +54,7 @@ static void prepare(struct elv_swarm *s, struct elv_swarm_work *w, struct elv_la
 static void keep(const struct elv_swarm *s, struct elv_swarm_work *w, const struct elv_lab_task *t)
 {
     w->trained = true;
+    w->err = t->err;
     w->samples = t->samples;
     w->seen = t->seen;
     w->steps = t->steps;
@@ -98,6 +94,16 @@ static double norm2_of(const struct elv_swarm *s, const float *v)
     return sum;
 }
 
+/* Models are mixed, not steps: what counts is how far the client's model is from the one that the
+ * open round started from. For an update made from that one it is the update. */
+static void take_as_model(const struct elv_swarm *s, struct elv_swarm_work *w)
+{
+    const float *base = s->versions.at[w->base].w;
+    const float *now = s->versions.at[s->versions.newest].w;
+    for (uint32_t i = 0; base != now && i < s->learner->n_params; i++)
+        w->update[i] = (base[i] - now[i]) + w->update[i];
+}
+
 /* What the server refuses whatever the policy says. */
 static bool is_sound(const struct elv_swarm *s, const struct elv_swarm_work *w, double norm2)
 {
@@ -129,25 +135,14 @@ static struct elv_sync_worth ask_policy(struct elv_swarm *s, const struct elv_sw
     return s->policies.sync->on_update(s->sync_state, &s->sync_cfg, &view, &u, s->now);
 }
 
-static void add_up(struct elv_swarm *s, const struct elv_swarm_work *w, uint32_t staleness,
-                   double norm2, uint32_t weight)
+static void add_up(struct elv_swarm *s, const struct elv_swarm_work *w,
+                   const struct elv_tally_item *item)
 {
-    struct elv_swarm_sums *sums = &s->round.sums;
-    const struct elv_rule *rule = s->policies.rule;
-    const uint32_t claim = elv_swarm_claim(s, w->samples, w->seen);
-    sums->weight += weight;
-    sums->claims += claim;
-    sums->seen += w->seen;
-    sums->loss_sum += w->loss_sum;
-    sums->weight2 += (double)weight * weight;
-    sums->norm2 += weight * norm2;
-    sums->rate += s->versions.at[w->base].rate * w->steps;
-    sums->effort += claim * (rule->effort ? rule->effort(s->job, w->steps) : 1.0);
-    sums->stale += staleness;
-    if (w->update) {
-        const struct elv_view view = view_of(s, w, weight);
-        s->cfg.kernels->fold(sums->vector, &view, 1, s->scales.value_bits);
-    }
+    elv_tally_add(&s->round.tally, &s->scales, item);
+    if (w->update == NULL)
+        return;
+    const struct elv_view view = view_of(s, w, item->weight);
+    s->cfg.kernels->fold(s->round.sum, &view, 1, s->scales.value_bits);
 }
 
 static void count(struct elv_swarm *s, uint32_t c, uint32_t staleness)
@@ -162,31 +157,53 @@ static void count(struct elv_swarm *s, uint32_t c, uint32_t staleness)
     s->sum.stale_mean += staleness; /* a sum until the summary is taken */
 }
 
-bool elv_swarm_judge(struct elv_swarm *s, struct elv_swarm_work *w)
+static double effort_of(const struct elv_swarm *s, uint32_t steps)
+{
+    const struct elv_rule *rule = s->policies.rule;
+    const double effort = rule->effort ? rule->effort(s->job, steps) : 1.0;
+    return effort > 1.0 ? effort : 1.0;
+}
+
+/* It counts, by this factor. */
+static void use(struct elv_swarm *s, const struct elv_swarm_work *w, uint32_t staleness,
+                double norm2, double factor)
+{
+    struct elv_tally_item item = {
+        .claim = elv_weight_claim(s->job->weight, w->samples, w->seen),
+        .factor = factor < 1.0 ? factor : 1.0,
+        .effort = effort_of(s, w->steps),
+        .norm2 = norm2,
+        .rate = s->versions.at[w->base].rate,
+        .steps = w->steps,
+        .seen = w->seen,
+        .staleness = staleness,
+        .loss_sum = w->loss_sum,
+    };
+    item.weight = elv_weight_of(&s->scales, item.claim, item.factor / item.effort);
+    add_up(s, w, &item);
+    count(s, w->client, staleness);
+    elv_swarm_tell(s, ELV_LAB_USED, w->client, w, staleness, item.weight);
+}
+
+void elv_swarm_judge(struct elv_swarm *s, struct elv_swarm_work *w)
 {
     double norm2 = 0.0;
     elv_swarm_train(s, w);
     const uint64_t since = s->counted - s->versions.at[w->base].counted;
     const uint32_t staleness = s->flow == &elv_swarm_rounds ? 0 : (uint32_t)since;
-    struct elv_sync_worth worth = {.counts = s->err == ELV_OK};
+    struct elv_sync_worth worth = {.counts = s->err == ELV_OK && w->err == ELV_OK};
     if (w->update && worth.counts) {
         norm2 = norm2_of(s, w->update);
+        if (elv_swarm_scale(s).mixes)
+            take_as_model(s, w);
         worth.counts = is_sound(s, w, norm2);
     }
     if (worth.counts)
         worth = ask_policy(s, w, staleness, norm2);
     s->sum.bytes_up += w->bytes_up;
     s->round.rec.bytes_up += w->bytes_up;
-    if (!worth.counts) {
+    if (worth.counts && worth.weight > 0.0)
+        use(s, w, staleness, norm2, worth.weight);
+    else
         elv_swarm_tell(s, ELV_LAB_DISCARDED, w->client, w, staleness, 0);
-        return false;
-    }
-    const struct elv_rule *rule = s->policies.rule;
-    const double effort = rule->effort ? rule->effort(s->job, w->steps) : 1.0;
-    const uint32_t weight = elv_weight_of(
-        &s->scales, elv_weight_claim(s->job->weight, w->samples, w->seen), worth.weight / effort);
-    add_up(s, w, staleness, norm2, weight);
-    count(s, w->client, staleness);
-    elv_swarm_tell(s, ELV_LAB_USED, w->client, w, staleness, weight);
-    return true;
 }

@@ -34,8 +34,7 @@ uint64_t elv_swarm_version_bytes(const struct elv_swarm *s)
     return s->learner ? s->learner->bytes_down : 0;
 }
 
-/* Steps and samples that it will take. */
-static void measure(const struct elv_swarm *s, struct elv_swarm_work *w, struct elv_size size)
+void elv_swarm_measure(const struct elv_swarm *s, struct elv_swarm_work *w, struct elv_size size)
 {
     w->samples = elv_swarm_samples(s, w->client);
     if (s->learner && s->learner->effort) {
@@ -89,7 +88,7 @@ void elv_swarm_start(struct elv_swarm *s, uint32_t c, uint32_t assignment)
                                  .started = s->now,
                                  .bytes_up = elv_swarm_version_bytes(s)};
     const struct elv_candidate who = elv_swarm_candidate(s, c);
-    measure(s, w, s->policies.sizing->size(s->job, &who));
+    elv_swarm_measure(s, w, s->policies.sizing->size(s->job, &who));
     s->versions.at[w->base].refs++;
     cl->work = (uint32_t)(w - s->works.at);
     cl->assignment = assignment;

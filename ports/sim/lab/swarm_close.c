@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How rounds end: with a version made of what counts, or abandoned. */
+#include <math.h>
+#include <string.h>
+
+#include "ports/sim/lab/swarm_parts.h"
+
+enum { STRIDE = 4096 }; /* coordinates that the server makes at a time */
+
+struct elv_sync_scale elv_swarm_scale(const struct elv_swarm *s)
+{
+    const struct elv_sync *sync = s->policies.sync;
+    const struct elv_sync_round view = elv_swarm_view(s);
+    if (sync->scale)
+        return sync->scale(s->sync_state, &s->sync_cfg, &view);
+    return (struct elv_sync_scale){.by = ELV_SYNC_BY_USED, .step = 1.0};
+}
+
+/* Coordinates [at, at + n) of the next model, as server/make.c makes them; adds the squared norm of
+ * the step. */
+static void apply_to(struct elv_swarm *s, float *w, uint32_t at, uint32_t n, double gain,
+                     double *norm2)
+{
+    const struct elv_rule *rule = s->policies.rule;
+    const struct elv_rule_step step = {
+        .params = &s->job->rule_params,
+        .kernels = s->cfg.kernels,
+        .version = s->round.version + 1,
+        .sum = s->round.sum + at,
+        .gain = gain,
+        .w = w + at,
+        .mean = s->mean + at,
+        .state = s->state ? s->state + (size_t)at * rule->state_per_param : NULL,
+        .n = n,
+    };
+    double more = 0.0;
+    rule->apply(&step);
+    s->cfg.kernels->norm2(&more, step.mean, n);
+    *norm2 += more;
+}
+
+/* NULL: it would not be finite. `mean_norm2`: of the weighted mean of the updates. */
+static float *apply_rule(struct elv_swarm *s, double *mean_norm2)
+{
+    const struct elv_tally *t = &s->round.tally;
+    const struct elv_sync_scale scale = elv_swarm_scale(s);
+    const double gain = elv_tally_gain(t, &s->scales, &scale, s->fleet > 0 ? s->fleet : t->claim);
+    const uint32_t n = elv_swarm_n_params(s);
+    double norm2 = 0.0;
+    float *w = elv_swarm_vector(s);
+    memcpy(w, elv_swarm_master(s), n * sizeof *w);
+    for (uint32_t at = 0; at < n; at += STRIDE)
+        apply_to(s, w, at, n - at < STRIDE ? n - at : STRIDE, gain, &norm2);
+    const double ratio = gain > 0.0 ? elv_mean_gain(&s->scales, t->weight) / gain : 0.0;
+    *mean_norm2 = norm2 * ratio * ratio;
+    if (elv_swarm_all_finite(w, n))
+        return w;
+    elv_swarm_give_vector(s, w);
+    return NULL;
+}
+
+static bool eval_is_due(const struct elv_swarm *s, uint32_t version)
+{
+    const bool target = s->cfg.target_accuracy > 0.0 || s->cfg.target_loss > 0.0;
+    const uint32_t every = s->job->eval_every == 0 && target ? 1 : s->job->eval_every;
+    if (elv_swarm_n_params(s) == 0 || s->learner->evaluate == NULL || every == 0)
+        return false;
+    return version % every == 0 || version == s->cfg.rounds;
+}
+
+static void evaluate(struct elv_swarm *s)
+{
+    const struct elv_swarm_version *v = &s->versions.at[s->versions.newest];
+    struct elv_lab_score *score = &s->round.rec.score;
+    *score = (struct elv_lab_score){.loss = (double)NAN, .accuracy = -1.0};
+    if (!eval_is_due(s, v->version) || s->err != ELV_OK)
+        return;
+    s->err = s->learner->evaluate(s->learner->self, v->w, score);
+    s->sum.score = *score;
+    if (score->accuracy > s->sum.best_accuracy)
+        s->sum.best_accuracy = score->accuracy;
+    const bool accurate = s->cfg.target_accuracy > 0.0 && score->accuracy >= s->cfg.target_accuracy;
+    if ((accurate || (s->cfg.target_loss > 0.0 && score->loss <= s->cfg.target_loss)) &&
+        !s->sum.reached) {
+        s->sum.reached = true;
+        s->sum.reached_at = s->now;
+    }
+}
+
+/* What both ways to end a round have in common. */
+static void end_round(struct elv_swarm *s, bool abandoned, uint32_t left)
+{
+    struct elv_swarm_round *r = &s->round;
+    struct elv_lab_round *rec = &r->rec;
+    const elv_time_us overrun = s->now > r->deadline ? s->now - r->deadline : 0;
+    rec->seq = r->seq;
+    rec->version = s->versions.at[s->versions.newest].version;
+    rec->abandoned = abandoned;
+    rec->opened = r->opened;
+    rec->closed = s->now;
+    rec->deadline = r->deadline;
+    rec->n_asked = r->n_asked;
+    rec->n_used = r->n_got;
+    rec->n_late = left;
+    rec->train_loss = elv_tally_loss(&r->tally);
+    rec->stale_mean = elv_tally_staleness(&r->tally);
+    memcpy(rec->model, s->sum.model, sizeof rec->model);
+    if (overrun > s->sum.worst_overrun)
+        s->sum.worst_overrun = overrun;
+    elv_swarm_tell_round(s);
+    if (r->sum)
+        memset(r->sum, 0, elv_swarm_n_params(s) * sizeof *r->sum);
+    r->tally = (struct elv_tally){0};
+    *rec = (struct elv_lab_round){.version = 0};
+    r->open = false;
+    r->ended = s->now;
+}
+
+/* One second after the first failure in a row, doubling to a minute. */
+static elv_time_us back_off(uint32_t n_abandoned)
+{
+    const elv_time_us second = 1000000;
+    const uint32_t doublings = n_abandoned > 6 ? 6 : n_abandoned > 0 ? n_abandoned - 1 : 0;
+    const elv_time_us wait = second << doublings;
+    return wait < 60 * second ? wait : 60 * second;
+}
+
+static uint32_t wanted(const struct elv_swarm *s)
+{
+    const struct elv_sync *sync = s->policies.sync;
+    const struct elv_sync_round view = elv_swarm_view(s);
+    if (sync->wanted)
+        return sync->wanted(s->sync_state, &s->sync_cfg, &view);
+    return sync->flow == ELV_SYNC_ROUNDS ? view.n_asked : 0;
+}
+
+void elv_swarm_abandon(struct elv_swarm *s, uint32_t left)
+{
+    s->round.rec.wanted = wanted(s);
+    s->round.rec.score = (struct elv_lab_score){.loss = (double)NAN, .accuracy = -1.0};
+    s->sum.abandoned++;
+    s->round.n_abandoned++;
+    end_round(s, true, left);
+    s->round.not_before = s->now + back_off(s->round.n_abandoned);
+}
+
+void elv_swarm_close(struct elv_swarm *s, uint32_t left)
+{
+    const struct elv_sync *sync = s->policies.sync;
+    struct elv_sync_commit commit = {.round = elv_swarm_view(s), .version = s->round.version + 1};
+    float *w = NULL;
+    elv_tally_commit(&s->round.tally, &commit);
+    s->round.rec.wanted = wanted(s);
+    const bool learns = elv_swarm_n_params(s) > 0;
+    if ((learns && (w = apply_rule(s, &commit.mean_norm2)) == NULL) ||
+        elv_swarm_publish(s, w) != ELV_OK) {
+        elv_swarm_forget_master(s);
+        elv_swarm_abandon(s, left);
+        return;
+    }
+    evaluate(s);
+    s->round.n_abandoned = 0;
+    end_round(s, false, left);
+    s->round.not_before = s->now;
+    if (sync->on_commit)
+        sync->on_commit(s->sync_state, &s->sync_cfg, &commit, s->now);
+    if (s->sum.reached || (s->cfg.rounds > 0 && commit.version >= s->cfg.rounds))
+        s->ended = true;
+}
