@@ -230,6 +230,7 @@ void elv_report_json(struct elv_line *out, const struct elv_server_stats *s,
     put_uint(out, ",\"evaluations\":", s->evaluations);
     put_user(out, &last->report.user);
     put_uint(out, ",\"updates_discarded\":", s->updates_discarded);
+    put_uint(out, ",\"lapsed\":", s->lapsed);
     put_uint(out, ",\"wanted\":", s->wanted);
     put_last(out, &last->report);
     put_figures(out, facts);

@@ -209,10 +209,10 @@ static void the_statistics_say_what_became_of_the_updates(void **state)
         .report = {.n_used = 6, .n_late = 1, .n_discarded = 2, .wanted = 6, .staleness = 0.5}};
     elv_report_json(&out, &stats, &last, &facts);
     assert_non_null(strstr(text, ",\"updates_used\":12,\"updates_late\":2,"));
-    assert_non_null(strstr(text,
-                           ",\"updates_discarded\":4,\"wanted\":5,\"last_round\":{\"wanted\":6,"
-                           "\"used\":6,\"late\":1,\"discarded\":2,\"refused\":0,"
-                           "\"staleness\":0.500}}\n"));
+    assert_non_null(strstr(
+        text, ",\"updates_discarded\":4,\"lapsed\":0,\"wanted\":5,\"last_round\":{\"wanted\":6,"
+              "\"used\":6,\"late\":1,\"discarded\":2,\"refused\":0,"
+              "\"staleness\":0.500}}\n"));
 }
 
 static void a_table_sums_the_run_up(void **state)
