@@ -6,12 +6,22 @@
  *     k = 6          ; updates to wait for, or
  *     backup = 2     ; spares: k = asked - backup
  *
- * Late clients are told at once. Source: Chen, Pan, Monga, Bengio, Jozefowicz, "Revisiting
+ *     late = finish  ; what becomes of the others: they finish, and then take part again;
+ *                    ; interrupt, unless given: they are told at once
+ *
+ * In the original they finish. Source: Chen, Pan, Monga, Bengio, Jozefowicz, "Revisiting
  * Distributed Synchronous SGD", arXiv:1604.00981. */
 #include "server/first.h"
 #include "server/param.h"
 
-static const char *const params[] = {"backup", "k", NULL};
+static const char *const params[] = {"backup", "k", "late", NULL};
+static const char *const lates[] = {"interrupt", "finish", NULL};
+enum { INTERRUPT };
+
+static int late_of(const struct elv_sync_cfg *cfg)
+{
+    return elv_param_word(cfg->params, "late", lates, INTERRUPT);
+}
 
 static enum elv_err check(const struct elv_sync_cfg *cfg, char why[ELV_JOB_ERROR_MAX],
                           uint32_t *line)
@@ -32,6 +42,10 @@ static enum elv_err check(const struct elv_sync_cfg *cfg, char why[ELV_JOB_ERROR
         return elv_param_refuse(why, "k is at least the quorum");
     if (k && cfg->clients_max > 0 && k->value > (double)cfg->clients_max)
         return elv_param_refuse(why, "k is at most the number of clients");
+    if (late_of(cfg) < 0) {
+        *line = elv_param_find(cfg->params, "late")->line;
+        return elv_param_refuse(why, "late is interrupt or finish");
+    }
     return ELV_OK;
 }
 
@@ -61,6 +75,11 @@ static enum elv_sync_commit_when should_commit(const void *state, const struct e
     return elv_first_when(r, wanted(state, cfg, r));
 }
 
+static bool interrupts(const void *state, const struct elv_sync_cfg *cfg, struct elv_sync_client c)
+{
+    return late_of(cfg) == INTERRUPT && elv_first_interrupts(state, cfg, c);
+}
+
 const struct elv_sync elv_sync_backup = {
     .name = "backup",
     .params = params,
@@ -68,5 +87,5 @@ const struct elv_sync elv_sync_backup = {
     .on_update = on_update,
     .should_commit = should_commit,
     .wanted = wanted,
-    .interrupts = elv_first_interrupts,
+    .interrupts = interrupts,
 };

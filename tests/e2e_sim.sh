@@ -185,6 +185,9 @@ sim 2 '--sweep sync.policy: ' --sweep sync.policy
 sim 2 '--seeds 0: ' --seeds 0
 sim 2 'more than 10000 runs' --seeds 1000 --sweep device.jitter=0,1,2,3,4,5,6,7,8,9,10
 sim 2 'detail cannot be' --detail fine
+sim 2 'times, not messages' --detail messages
+cheap 2 'learning = network' --detail messages
+sim 2 'max_weight' --set aggregate.max_weight=4294967295 --clients 16777216 --set data.partition=iid
 sim 1 'Not a directory' --out "$job/x"
 ELV_KERNELS=abacus "$sim" --job "$job" --world "$world" --clients 4 2>"$dir/refused.log" &&
     fail "it runs with kernels that are not there"

@@ -323,6 +323,21 @@ static void check_round_time(struct fleet *f)
         wrong(f, "I6: round %u is open for %.3f s", r->seq, (double)r->open_us / 1e6);
 }
 
+/* A client's own work is over when its time is, but for a commit that is being decided. */
+static void check_offers(struct fleet *f)
+{
+    const struct elv_server *s = f->server;
+    for (uint32_t i = 0; i < s->roster.n; i++) {
+        const struct elv_row *row = &s->roster.rows[i];
+        const elv_time_us ends = s->run_began + row->offer.granted + f->job.deadline_us;
+        if (row->waiting && row->offer.own && row->upload == ELV_ROW_NONE && s->now > ends)
+            wrong(f, "I6: client %u has work that is %.3f s over", row->client,
+                  (double)(s->now - ends) / 1e6);
+    }
+    if (s->kept.n > ELV_KEPT_MAX + 1)
+        wrong(f, "I5: %u versions are kept", s->kept.n);
+}
+
 /* What the clients found is the sum of all that was accepted, over restarts, too; only who could
  * not be stored at first may be missing. */
 static void check_scores(struct fleet *f)
@@ -363,6 +378,7 @@ static void stepped(void *self, uint32_t node, const struct elv_event *ev,
     history_server(f->history, ev, did);
     check_bounds(f);
     check_round_time(f);
+    check_offers(f);
     check_scores(f);
     mind_the_disk(f);
 }
@@ -458,11 +474,15 @@ struct fleet *fleet_new(const struct fleet_cfg *cfg)
     add_server(f);
     for (uint32_t i = 0; i < cfg->n_clients; i++)
         add_client(f, i);
+    const struct elv_sync *sync = elv_sync_by_name(f->job.sync);
     struct history_cfg books = {.job = &f->job,
                                 .disk = elv_sim_disk_view(f->disk),
                                 .n_clients = cfg->n_clients,
                                 .squeeze = &f->squeeze,
-                                .loss = cfg->scores ? loss_of : NULL};
+                                .loss = cfg->scores ? loss_of : NULL,
+                                .stream = sync->flow == ELV_SYNC_STREAM,
+                                .scaled = sync->scale != NULL,
+                                .mixes = strcmp(sync->name, "fedasync") == 0};
     char why[ELV_JOB_ERROR_MAX] = "";
     const enum elv_err err = elv_scales_of(&f->job, cfg->n_clients, &books.scales, why);
     ELV_ASSERT(err == ELV_OK);

@@ -64,6 +64,27 @@ static void it_starts_at_all_ones_with_a_loss_of_nearly_six(void **state)
     l.free(l.self);
 }
 
+static void some_clients_have_more_samples_and_make_as_many_more_steps(void **state)
+{
+    (void)state;
+    struct elv_lab_learner l = open_model(&(struct elv_lab_quadratic_cfg){
+        .seed = 1, .n_clients = 10, .samples = 2, .more_share = 0.3, .more_factor = 10});
+    float w[D], update[D];
+    l.init(l.self, w);
+    for (uint32_t client = 1; client <= 10; client++) {
+        const uint32_t expected = client <= 3 ? 20 : 2;
+        uint32_t steps, seen;
+        const struct elv_size pass = {.local_epochs = 1, .batch = 1};
+        l.effort(l.self, client, pass, &steps, &seen);
+        assert_int_equal(steps, expected);
+        assert_int_equal(l.samples(l.self, client), expected);
+        struct elv_lab_task wish = one_step(client, 1);
+        wish.size = pass;
+        assert_int_equal(train(&l, w, update, wish).steps, expected);
+    }
+    l.free(l.self);
+}
+
 static void without_noise_a_step_follows_the_gradient_exactly(void **state)
 {
     (void)state;
@@ -263,6 +284,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_starts_at_all_ones_with_a_loss_of_nearly_six),
+        cmocka_unit_test(some_clients_have_more_samples_and_make_as_many_more_steps),
         cmocka_unit_test(without_noise_a_step_follows_the_gradient_exactly),
         cmocka_unit_test(momentum_decay_and_the_proximal_term_are_those_of_the_trainer),
         cmocka_unit_test(the_noise_has_the_variance_that_is_asked_for),

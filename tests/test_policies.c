@@ -110,6 +110,36 @@ static void backup_wants_one_of_its_parameters(void **state)
     assert_int_equal(backup->check(&cfg, why, &line), ELV_ERR_RANGE);
 }
 
+static void backup_calls_late_clients_off_unless_told_to_let_them_finish(void **state)
+{
+    (void)state;
+    const struct elv_sync *backup = elv_sync_by_name("backup");
+    static const struct {
+        const char *word; /* NULL: not given */
+        bool fine, interrupts;
+    } rows[] = {{NULL, true, true},
+                {"interrupt", true, true},
+                {"finish", true, false},
+                {"later", false, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct elv_params p = one_param("k", 3);
+        const struct elv_sync_cfg cfg = {.quorum = 1, .params = &p};
+        char why[ELV_JOB_ERROR_MAX];
+        uint32_t line = 0;
+        if (rows[i].word != NULL) {
+            p.n = 2;
+            p.at[1] = (struct elv_param){.name = "late", .kind = ELV_PARAM_WORD, .line = 13};
+            strcpy(p.at[1].word, rows[i].word);
+        }
+        assert_int_equal(backup->check(&cfg, why, &line) == ELV_OK, rows[i].fine);
+        if (rows[i].fine)
+            assert_int_equal(backup->interrupts(NULL, &cfg, (struct elv_sync_client){0}),
+                             rows[i].interrupts);
+        else
+            assert_int_equal(line, 13);
+    }
+}
+
 static void a_job_that_names_no_policy_of_ours_is_told_which_there_are(void **state)
 {
     (void)state;
@@ -270,6 +300,7 @@ int main(void)
         cmocka_unit_test(only_updates_of_the_rounds_own_version_count),
         cmocka_unit_test(backup_closes_with_the_first_k),
         cmocka_unit_test(backup_wants_one_of_its_parameters),
+        cmocka_unit_test(backup_calls_late_clients_off_unless_told_to_let_them_finish),
         cmocka_unit_test(a_job_that_names_no_policy_of_ours_is_told_which_there_are),
         cmocka_unit_test(uniform_selection_is_fair_sorted_and_repeatable),
         cmocka_unit_test(drawing_places_is_choosing_without_the_candidates),

@@ -149,6 +149,97 @@ static void rounds_use_the_same_clients_and_take_as_long(void **state)
     }
 }
 
+/* Streams: what each client delivered in a minute, and how stale it was. */
+
+enum { MINUTE = 60 };
+
+struct flow {
+    uint32_t used[CLIENTS + 1], versions;
+    double stale;
+};
+
+static void stream_messages(const struct fleet_key *keys, struct flow *out)
+{
+    uint64_t number = 0;
+    uint32_t rounds = 0;
+    const struct elv_note *n;
+    struct fleet *f = fleet_new(&(struct fleet_cfg){.seed = 1,
+                                                    .n_clients = CLIENTS,
+                                                    .keys = keys,
+                                                    .slice = 1,
+                                                    .step_us = STEP_US,
+                                                    .slow = CLIENTS,
+                                                    .steady = true});
+    *out = (struct flow){.versions = 0};
+    while (elv_sim_now(f->w) < MINUTE * SECOND) {
+        elv_sim_run(f->w, elv_sim_now(f->w) + STEP_US);
+        while ((n = elv_note_next(&f->server->notes, &number)) != NULL) {
+            if (n->kind == ELV_NOTE_UPDATE_ACCEPTED)
+                out->used[n->client]++;
+            if (n->kind == ELV_NOTE_ROUND_CLOSED) {
+                out->stale += n->report.staleness * n->report.n_used;
+                rounds += n->report.n_used;
+                out->versions = n->version;
+            }
+        }
+    }
+    assert_null(elv_sim_broken(f->w));
+    out->stale /= rounds;
+    fleet_free(f);
+}
+
+static void stream_times(const struct swarm_key *keys, struct flow *out)
+{
+    static struct swarm_case c;
+    struct elv_lab_trace t = speeds();
+    swarm_case_init(&c, keys, CLIENTS);
+    c.learner.samples = samples;
+    c.world.trace = &t;
+    c.world.device.per = ELV_LAB_PER_STEP;
+    c.world.horizon_s = MINUTE;
+    const struct elv_lab_summary sum = swarm_case_run(&c);
+    *out = (struct flow){.versions = sum.version, .stale = sum.stale_mean};
+    for (uint32_t i = 0; i < c.n_events; i++)
+        if (c.events[i].kind == ELV_LAB_USED)
+            out->used[c.events[i].client]++;
+    swarm_case_free(&c);
+    elv_lab_trace_free(&t);
+}
+
+static void streams_let_the_same_clients_run_as_far(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"asp", "publish_interval", "1s"}, {"asp", "publish_interval", "0s"},
+        {"ssp", "threshold", "1"},         {"dssp", "low", "2"},
+        {"fedbuff", "buffer", "4"},        {"fedasync", "alpha", "0.1"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct flow a, b;
+        const struct fleet_key fleet_keys[] = {
+            {"sync", "policy", rows[i].policy},
+            {"sync", rows[i].key, rows[i].value},
+            {"select", "min_clients", "8"},
+            {"client", "local_epochs", "10"},
+            {NULL, NULL, NULL},
+        };
+        const struct swarm_key keys[] = {
+            {"sync", "policy", rows[i].policy}, {"sync", rows[i].key, rows[i].value},
+            {"select", "min_clients", "8"},     {"client", "local_epochs", "10"},
+            {"client", "batch_size", "8"},      {NULL, NULL, NULL},
+        };
+        stream_messages(fleet_keys, &a);
+        stream_times(keys, &b);
+        for (uint32_t k = 1; k <= CLIENTS; k++) { /* the server takes some time to publish */
+            const uint32_t off = 1 + b.used[k] / 30;
+            assert_in_range(a.used[k] + off, b.used[k], b.used[k] + 2 * off);
+        }
+        assert_in_range(a.versions, b.versions * 95 / 100, b.versions * 105 / 100);
+        /* At the moment of a publication one may get the version before, the other the new one. */
+        assert_true(a.stale > 0.75 * b.stale && a.stale < 1.25 * b.stale);
+    }
+}
+
 /* A learner that trains the clients of a fleet, one after the other. */
 
 struct pupil {
@@ -225,6 +316,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounds_use_the_same_clients_and_take_as_long),
+        cmocka_unit_test(streams_let_the_same_clients_run_as_far),
         cmocka_unit_test(the_model_learnt_is_the_same_to_the_last_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

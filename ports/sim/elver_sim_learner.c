@@ -35,6 +35,8 @@ static enum elv_err quadratic(struct elv_sim_learner *l, const struct elv_sim_ru
                                               .dimensions = w->dimensions,
                                               .n_clients = w->clients,
                                               .samples = w->samples,
+                                              .more_share = w->more_share,
+                                              .more_factor = w->more_factor,
                                               .noise = w->noise,
                                               .loss_noise = w->loss_noise,
                                               .spread = w->spread,

@@ -47,16 +47,22 @@ static void init(void *self, float *w)
         w[i] = 1.0f;
 }
 
-static uint32_t samples(void *self, uint32_t client)
+static uint32_t samples_of(const struct quadratic *q, uint32_t client)
 {
-    (void)client;
-    return ((struct quadratic *)self)->cfg.samples;
+    const struct elv_lab_quadratic_cfg *c = &q->cfg;
+    if (c->more_factor == 0 || (double)client > c->more_share * (double)c->n_clients)
+        return c->samples;
+    const double n = (double)c->samples * c->more_factor;
+    return n < 4e9 ? (uint32_t)n : UINT32_MAX;
 }
 
+static uint32_t samples(void *self, uint32_t client) { return samples_of(self, client); }
+
 /* Every step draws a whole batch: there is no data that could run out. */
-static struct elv_lab_steps steps_of(const struct quadratic *q, struct elv_size size)
+static struct elv_lab_steps steps_of(const struct quadratic *q, uint32_t client,
+                                     struct elv_size size)
 {
-    struct elv_lab_steps s = elv_lab_steps_of(q->cfg.samples, size);
+    struct elv_lab_steps s = elv_lab_steps_of(samples_of(q, client), size);
     const uint64_t seen = (uint64_t)s.steps * size.batch;
     s.seen = seen < UINT32_MAX ? (uint32_t)seen : UINT32_MAX;
     return s;
@@ -65,8 +71,7 @@ static struct elv_lab_steps steps_of(const struct quadratic *q, struct elv_size 
 static void effort(void *self, uint32_t client, struct elv_size size, uint32_t *steps,
                    uint32_t *seen)
 {
-    (void)client;
-    const struct elv_lab_steps s = steps_of(self, size);
+    const struct elv_lab_steps s = steps_of(self, client, size);
     *steps = s.steps;
     *seen = s.seen;
 }
@@ -137,8 +142,8 @@ static double descend(struct quadratic *q, const struct elv_lab_task *t, uint32_
 
 static void train_one(struct quadratic *q, struct elv_lab_task *t)
 {
-    const struct elv_lab_steps work = steps_of(q, t->size);
-    t->samples = q->cfg.samples;
+    const struct elv_lab_steps work = steps_of(q, t->client, t->size);
+    t->samples = samples_of(q, t->client);
     t->seen = work.seen;
     t->steps = work.steps;
     t->bytes_up = q->bytes;
@@ -201,8 +206,8 @@ static void set_curvature(struct quadratic *q)
 
 static bool sane(const struct elv_lab_quadratic_cfg *c)
 {
-    const double at[] = {c->noise,    c->loss_noise,   c->spread,
-                         c->momentum, c->weight_decay, c->proximal};
+    const double at[] = {c->noise,        c->loss_noise, c->spread,     c->momentum,
+                         c->weight_decay, c->proximal,   c->more_share, c->more_factor};
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++)
         if (!(at[i] >= 0 && at[i] <= NUMBER_MAX))
             return false;

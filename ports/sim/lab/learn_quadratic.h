@@ -22,6 +22,8 @@ struct elv_lab_quadratic_cfg {
     uint32_t dimensions; /* 0: 40 */
     uint32_t n_clients;  /* whose mean optimum is the model's; not read without `spread` */
     uint32_t samples;    /* that each client claims; 0: 1 */
+    double more_share;   /* so many of the clients, those with the lowest numbers, ... */
+    double more_factor;  /* ... claim so many times as many; 0: none do */
     double noise;        /* of a gradient with a batch of 1 */
     double loss_noise;   /* relative, of reported losses */
     double spread;       /* of the clients' optima, in each coordinate */

@@ -104,6 +104,8 @@ struct elv_lab_world {
     double spread;       /* Q: how far apart the clients' optima are; L: Dirichlet's alpha */
     uint32_t dimensions; /* Q, L; 0: 40 and 20 */
     uint32_t samples;    /* L: per client; NOTHING, Q: what each claims; 0: 1 */
+    double more_share;   /* Q: so many of the clients, those with the lowest numbers, have ... */
+    double more_factor;  /* ... so many times as many samples; 0: none have */
     struct elv_lab_device device;
     struct elv_lab_link link;
     struct elv_lab_availability availability;

@@ -38,11 +38,37 @@ static enum elv_err read_stragglers(struct elv_world_file *f, uint32_t place, st
     return ELV_OK;
 }
 
+/* "SHARE FACTOR" or "none" */
+static enum elv_err read_more(struct elv_world_file *f, uint32_t place, struct elv_text value)
+{
+    struct elv_text w[2];
+    double share = 0, factor = 0;
+    (void)place;
+    const uint32_t n = elv_value_words(value, w, 2);
+    const bool none = n == 1 && elv_value_is(w[0], "none");
+    if (!none && (n != 2 || !elv_value_number(w[0], &share) || !elv_value_number(w[1], &factor)))
+        return ELV_ERR_FORMAT;
+    if (!none && (share < 0 || share > 1 || factor < 1 || factor > 1e6))
+        return ELV_ERR_RANGE;
+    f->world.more_share = share;
+    f->world.more_factor = factor;
+    return ELV_OK;
+}
+
 static void put_pair(struct elv_line *out, double share, double factor)
 {
     elv_line_f64(out, share);
     elv_line_add(out, " ");
     elv_line_f64(out, factor);
+}
+
+static void print_more(const struct elv_world_file *f, uint32_t place, struct elv_line *out)
+{
+    (void)place;
+    if (f->world.more_factor == 0)
+        elv_line_add(out, "none");
+    else
+        put_pair(out, f->world.more_share, f->world.more_factor);
 }
 
 static void print_stragglers(const struct elv_world_file *f, uint32_t place, struct elv_line *out)
@@ -181,6 +207,8 @@ static const struct elv_world_key keys[] = {
      .accepts = "a whole number from 0 (the model's own) to 1000000"},
     {KEY("world", "samples"), MEMBER(U32, samples), RANGE(0, 1e9),
      .accepts = "a whole number from 0 (1) to 1000000000"},
+    {KEY("world", "more_samples"), SPECIAL(more),
+     .accepts = "none, or SHARE FACTOR, the factor 1 or more, such as 0.5 10"},
 
     {KEY("device", "speed"), MEMBER(DRAW, device.speed), RANGE(1e-6, 1e6),
      .accepts = ELV_LAB_DRAW_FORMS "; factors above 0"},
