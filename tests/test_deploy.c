@@ -213,39 +213,365 @@ static void swarm(struct run *r, struct tale *t)
 
 static struct tale one, two;
 
-static void print_rounds(const char *what, const struct tale *t)
-{
-    for (uint32_t i = 0; i < t->n_rounds && i < KEPT; i++) {
-        const struct elv_lab_round *r = &t->rounds[i];
-        printf("%s %u v%u %s opened %.3f took %.3f asked %u used %u (%x) late %u dropped %u disc "
-               "%u loss %.4f acc %.3f wait %.2f work %.2f up %llu down %llu\n",
-               what, r->seq, r->version, r->abandoned ? "abandoned" : "", (double)r->opened / 1e6,
-               (double)(r->closed - r->opened) / 1e6, r->n_asked, r->n_used, t->used[r->seq],
-               r->n_late, r->n_dropped, r->n_discarded, r->train_loss, r->score.accuracy,
-               r->waiting_us / 1e6, r->working_us / 1e6, (unsigned long long)r->bytes_up,
-               (unsigned long long)r->bytes_down);
-    }
-}
-
 static void the_same_seed_gives_the_same_run(void **state)
 {
     (void)state;
     static struct run r;
     run_init(&r, NULL);
     deploy(&r, &one);
-    print_rounds("deploy", &one);
     deploy(&r, &two);
     assert_int_equal(one.n_rounds, 6);
     assert_true(one.sum.hash == two.sum.hash);
     assert_memory_equal(one.rounds, two.rounds, sizeof one.rounds);
+    r.seed++;
+    deploy(&r, &two);
+    assert_true(one.sum.hash != two.sum.hash);
+}
+
+/* The two details. */
+
+static void compare(const char *what, elv_time_us slack)
+{
+    const uint32_t n = two.n_rounds;
+    if (one.n_rounds != n)
+        fail_msg("%s: %u rounds with messages, %u without", what, one.n_rounds, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct elv_lab_round *a = &one.rounds[i], *b = &two.rounds[i];
+        const elv_time_us took = a->closed - a->opened, should = b->closed - b->opened;
+        const elv_time_us off = took > should ? took - should : should - took;
+        if (one.used[a->seq] != two.used[b->seq] || a->n_used != b->n_used ||
+            a->n_dropped != b->n_dropped)
+            fail_msg("%s, round %u: %x with messages, %x without", what, a->seq, one.used[a->seq],
+                     two.used[b->seq]);
+        if (off > should / 50 + slack)
+            fail_msg("%s, round %u: %.3f s with messages, %.3f s without", what, a->seq,
+                     (double)took / 1e6, (double)should / 1e6);
+        assert_memory_equal(a->model, b->model, 32);
+        assert_true(isnan(a->train_loss) ? isnan(b->train_loss) : a->train_loss == b->train_loss);
+        assert_true(a->score.accuracy == b->score.accuracy);
+    }
+    assert_memory_equal(one.sum.model, two.sum.model, 32);
+    assert_int_equal(one.sum.used, two.sum.used);
+    assert_true(one.sum.fairness == two.sum.fairness);
+}
+
+static void messages_and_times_are_one_system(void **state)
+{
+    (void)state;
+    static const struct key rows[][6] = {
+        {{"sync", "policy", "bsp"}},
+        {{"sync", "policy", "bsp"}, {"select", "count", "3"}},
+        {{"sync", "policy", "bsp"}, {"sync", "deadline", "4s"}}, /* two are always late */
+        {{"sync", "policy", "backup"}, {"sync", "k", "5"}},
+        {{"sync", "policy", "backup"}, {"sync", "backup", "2"}, {"aggregate", "rule", "fedavgm"}},
+        {{"sync", "policy", "dbw"}, {"sync", "rule", "blind"}},
+        {{"transfer", "up", "q8"}, {"transfer", "down", "q8"}, {"client", "proximal", "0.1"}},
+        {{"data", "partition", "dirichlet 0.5"}, {"data", "holdout", "0.2"}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        static struct run r;
+        run_init(&r, rows[i]);
+        if (r.job.deadline_us < 10 * SECOND) {
+            r.world.device.straggler_share = 0.25;
+            r.world.device.straggler_factor = 30;
+            r.world.device.straggler_fixed = true;
+        }
+        deploy(&r, &one);
+        swarm(&r, &two);
+        compare(rows[i][0].value, 20000);
+    }
+}
+
+/* So far as a round trip or two make no difference. */
+static void a_short_way_makes_a_short_difference(void **state)
+{
+    (void)state;
+    static struct run r;
+    run_init(&r, NULL);
+    r.world.link.latency = (struct elv_lab_draw){.shape = ELV_LAB_UNIFORM, .a = 0.001, .b = 0.003};
+    r.world.link.up = (struct elv_lab_draw){.a = 1e6};
+    deploy(&r, &one);
     swarm(&r, &two);
-    print_rounds("swarm", &two);
+    compare("a short way", 40000);
+}
+
+static void the_same_clients_drop_out(void **state)
+{
+    (void)state;
+    static const struct key keys[] = {
+        {"sync", "deadline", "4s"}, {"job", "rounds", "12"}, {NULL, NULL, NULL}};
+    static struct run r;
+    run_init(&r, keys);
+    r.world.availability.dropout = 0.2;
+    deploy(&r, &one);
+    swarm(&r, &two);
+    assert_true(two.sum.dropped > 5);
+    assert_int_equal(one.sum.dropped, two.sum.dropped);
+    compare("dropout", 20000);
+}
+
+/* Links. */
+
+static void lost_packets_cost_time_and_nothing_else(void **state)
+{
+    (void)state;
+    static struct run r;
+    run_init(&r, NULL);
+    deploy(&r, &two);
+    r.world.link.latency = (struct elv_lab_draw){.a = 0.02};
+    r.world.link.up = r.world.link.down = (struct elv_lab_draw){.a = 50000};
+    r.world.link.loss = 0.1;
+    r.world.link.duplicate = 0.05;
+    r.world.link.reorder = 0.1;
+    deploy(&r, &one);
+    assert_true(one.world.lost > 0 && one.world.duplicated > 0);
+    assert_int_equal(one.n_rounds, two.n_rounds);
+    assert_true(one.sum.ended > two.sum.ended);
+    assert_memory_equal(one.sum.model, two.sum.model, 32);
+}
+
+/* Cohorts. */
+
+static uint32_t largest;
+
+/* Another trainer of its own for each: whoever does the work, the outcome is the same. */
+static void train_many(void *self, const struct elv_client_train *const *works, enum elv_err *err,
+                       uint32_t n)
+{
+    (void)self;
+    largest = n > largest ? n : largest;
+    for (uint32_t i = n; i-- > 0;) {
+        bool begun = false;
+        uint32_t left = 0;
+        err[i] = ELV_ERR_BUSY;
+        while (err[i] == ELV_ERR_BUSY)
+            err[i] = elv_client_train_run(works[i], ELV_CLIENT_TRAIN, 3, &begun, &left);
+    }
+}
+
+static void it_makes_no_difference_when_work_is_done(void **state)
+{
+    (void)state;
+    static const struct elv_deploy_cohort rows[] = {
+        {.most = 0}, {.most = 3}, {.most = 100}, {.most = 100, .train = train_many}};
+    static const struct key keys[] = {
+        {"sync", "policy", "backup"}, {"sync", "backup", "2"}, {NULL, NULL, NULL}};
+    static struct run r;
+    largest = 0;
+    run_init(&r, keys);
+    r.world.availability.dropout = 0.1;
+    r.cohort.at_start = true;
+    deploy(&r, &one);
+    assert_int_equal(one.world.gathered, 0);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        r.cohort = rows[i];
+        deploy(&r, &two);
+        assert_true(two.world.gathered > 0);
+        assert_true(one.sum.hash == two.sum.hash);
+        assert_memory_equal(one.rounds, two.rounds, sizeof one.rounds);
+        assert_memory_equal(one.sum.model, two.sum.model, 32);
+    }
+    assert_true(largest > 4);
+}
+
+/* Comings and goings. */
+
+static void check_counts(const struct run *r)
+{
+    uint32_t closed = 0, seq = 0;
+    for (uint32_t i = 0; i < one.n_rounds && i < KEPT; i++) {
+        const struct elv_lab_round *a = &one.rounds[i];
+        assert_true(a->seq > seq);
+        seq = a->seq;
+        assert_true(a->n_used <= r->n_clients);
+        assert_true(a->abandoned || a->n_used >= r->job.quorum);
+        assert_true(a->working_us >= 0 && a->waiting_us >= 0);
+        closed += !a->abandoned;
+        if (!a->abandoned)
+            assert_int_equal(a->version, closed);
+    }
+    assert_int_equal(one.sum.rounds, one.n_rounds);
+    assert_int_equal(one.sum.version, one.sum.rounds - one.sum.abandoned);
+    assert_true(one.sum.used >= one.n_used);
+    assert_int_equal(one.sum.used, one.n_events[ELV_LAB_USED]);
+    assert_int_equal(one.sum.started, one.n_events[ELV_LAB_STARTED]);
+    /* What is started ends in one way. */
+    assert_true(one.sum.used + one.sum.discarded + one.sum.late + one.sum.interrupted <=
+                one.sum.started);
+}
+
+static void clients_may_come_and_go(void **state)
+{
+    (void)state;
+    static const struct key keys[] = {{"sync", "deadline", "10s"},
+                                      {"job", "rounds", "20"},
+                                      {"sync", "quorum", "1"},
+                                      {"select", "min_clients", "1"},
+                                      {NULL, NULL, NULL}};
+    static struct run r;
+    run_init(&r, keys);
+    r.world.availability.churn_rate = 0.5;
+    r.world.availability.stay = (struct elv_lab_draw){.shape = ELV_LAB_UNIFORM, .a = 5, .b = 30};
+    deploy(&r, &one);
+    check_counts(&r);
+    assert_int_equal(one.sum.version, 20);
+    assert_true(one.n_events[ELV_LAB_LEFT] > 3);
+    assert_true(one.n_events[ELV_LAB_JOINED] > one.n_events[ELV_LAB_LEFT]);
+
+    run_init(&r, keys);
+    r.world.availability.on = (struct elv_lab_draw){.shape = ELV_LAB_UNIFORM, .a = 5, .b = 30};
+    r.world.availability.off = (struct elv_lab_draw){.shape = ELV_LAB_UNIFORM, .a = 1, .b = 10};
+    r.world.device.start_spread = 3 * SECOND;
+    deploy(&r, &one);
+    check_counts(&r);
+    assert_int_equal(one.sum.version, 20);
+    assert_true(one.sum.dropped > 3);
+}
+
+static void a_trace_says_who_is_there(void **state)
+{
+    (void)state;
+    static const char text[] = "client,start,end,compute_ms,up_bytes_s,down_bytes_s\n"
+                               "1,0,40,900,20000,50000\n1,60,1000,500,20000,50000\n"
+                               "2,0,1000,1500,0,0\n3,10,1000,1200,0,0\n";
+    static const struct key keys[] = {{"sync", "deadline", "5s"},
+                                      {"sync", "quorum", "2"},
+                                      {"job", "rounds", "45"},
+                                      {"select", "min_clients", "2"},
+                                      {NULL, NULL, NULL}};
+    static struct run r;
+    struct elv_lab_trace trace;
+    char why[ELV_JOB_ERROR_MAX];
+    uint32_t line;
+    const struct elv_bytes bytes = {(const uint8_t *)text, sizeof text - 1};
+    assert_int_equal(elv_lab_trace_parse(&trace, bytes, why, &line), ELV_OK);
+    run_init(&r, keys);
+    r.world.device.compute = (struct elv_lab_draw){0};
+    r.world.trace = &trace;
+    r.n_clients = 3;
+    deploy(&r, &one);
+    elv_lab_trace_free(&trace);
+    check_counts(&r);
+    assert_int_equal(one.sum.version, 45);
+    assert_int_equal(one.used[1], 1u << 1 | 1u << 2);
+    uint32_t alone = 0, back = 0;
+    for (uint32_t i = 0; i < one.n_rounds; i++) {
+        const struct elv_lab_round *a = &one.rounds[i];
+        alone += a->opened > 41 * SECOND && a->closed < 60 * SECOND && one.used[a->seq] == 12;
+        back += a->opened > 62 * SECOND && one.used[a->seq] == 14;
+    }
+    assert_true(alone > 0 && back > 0);
+}
+
+/* Faults. */
+
+static void faults_strike_and_the_run_ends_all_the_same(void **state)
+{
+    (void)state;
+    static const struct key keys[] = {
+        {"sync", "deadline", "20s"}, {"job", "rounds", "12"}, {NULL, NULL, NULL}};
+    uint64_t crashes = 0;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        static struct run r;
+        run_init(&r, keys);
+        r.seed = seed;
+        r.world.link.latency = (struct elv_lab_draw){.a = 0.01};
+        r.world.link.loss = 0.02;
+        r.world.link.duplicate = 0.02;
+        r.world.faults = (struct elv_lab_faults){.server_crash = 8 * SECOND,
+                                                 .client_crash = 20 * SECOND,
+                                                 .partition = 40 * SECOND,
+                                                 .disk_error = 30 * SECOND,
+                                                 .down = SECOND,
+                                                 .lasts = 2 * SECOND};
+        deploy(&r, &one);
+        check_counts(&r);
+        assert_int_equal(one.sum.version, 12);
+        crashes += one.world.crashes;
+        if (seed > 3)
+            continue;
+        const uint64_t hash = one.sum.hash;
+        deploy(&r, &one);
+        assert_true(hash == one.sum.hash);
+    }
+    assert_true(crashes > 100);
+}
+
+/* Ends. */
+
+static void a_target_ends_the_run(void **state)
+{
+    (void)state;
+    static const struct key keys[] = {{"job", "rounds", "40"}, {NULL, NULL, NULL}};
+    static struct run r;
+    run_init(&r, keys);
+    r.target_accuracy = 0.85;
+    deploy(&r, &one);
+    swarm(&r, &two);
+    assert_true(one.sum.reached && one.sum.score.accuracy >= 0.85 && one.n_rounds < 20);
+    compare("accuracy", 20000);
+
+    r.target_accuracy = 0;
+    r.target_loss = 0.5;
+    deploy(&r, &one);
+    swarm(&r, &two);
+    assert_true(one.sum.reached && one.sum.score.loss <= 0.5 && one.n_rounds < 20);
+    compare("loss", 20000);
+
+    r.target_loss = 0;
+    r.world.horizon_s = 10;
+    deploy(&r, &one);
+    assert_int_equal(one.sum.ended, 10 * SECOND);
+    assert_false(one.sum.reached);
+}
+
+static void what_cannot_be_deployed_is_refused(void **state)
+{
+    (void)state;
+    static const enum elv_lab_learning rows[] = {ELV_LAB_QUADRATIC, ELV_LAB_LOGISTIC,
+                                                 ELV_LAB_NOTHING};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        static struct run r;
+        struct elv_deploy *d;
+        char why[ELV_JOB_ERROR_MAX] = "";
+        run_init(&r, NULL);
+        r.world.learning = rows[i];
+        const struct elv_deploy_cfg cfg = {.run = run_cfg(&r, &one)};
+        assert_int_equal(elv_deploy_new(&d, &cfg, why), ELV_ERR_ARG);
+        assert_non_null(strstr(why, "learning = network"));
+        r.learner.free(r.learner.self);
+    }
+}
+
+/* Besides its two vectors a client takes little, and the trainer is shared. */
+static void a_client_is_small(void **state)
+{
+    (void)state;
+    static struct run r;
+    run_init(&r, NULL);
+    deploy(&r, &one);
+    const size_t vectors = 2 * r.job.model.n_params * sizeof(float);
+    printf("a client is %zu bytes and two vectors, %zu when it is down\n", one.client_up - vectors,
+           one.client_down);
+    assert_true(one.client_up - vectors < 24000);
+    assert_true(one.client_down < 1000);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_seed_gives_the_same_run),
+        cmocka_unit_test(messages_and_times_are_one_system),
+        cmocka_unit_test(a_short_way_makes_a_short_difference),
+        cmocka_unit_test(the_same_clients_drop_out),
+        cmocka_unit_test(lost_packets_cost_time_and_nothing_else),
+        cmocka_unit_test(it_makes_no_difference_when_work_is_done),
+        cmocka_unit_test(clients_may_come_and_go),
+        cmocka_unit_test(a_trace_says_who_is_there),
+        cmocka_unit_test(faults_strike_and_the_run_ends_all_the_same),
+        cmocka_unit_test(a_target_ends_the_run),
+        cmocka_unit_test(what_cannot_be_deployed_is_refused),
+        cmocka_unit_test(a_client_is_small),
     };
     return cmocka_run_group_tests(tests, open_data, close_data);
 }

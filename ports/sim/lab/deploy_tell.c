@@ -251,7 +251,7 @@ static void evaluated(struct elv_deploy *d, const struct elv_note *n)
         return;
     d->sum.reached = true;
     d->sum.reached_at = n->at;
-    d->ended = d->ended || fits; /* the server knows no such target */
+    d->ended = true; /* what the server still does about it changes nothing */
 }
 
 /* Notes. */
