@@ -93,7 +93,7 @@ void elv_core_answer(struct elv_server *s, struct elv_actions *out)
         else if (a.kind == ELV_ANSWER_LEAVE)
             answer_leave(s, &a, out);
         else if (a.kind == ELV_ANSWER_GRANT)
-            elv_core_granted(s, &a);
+            elv_core_granted(s, &a, out);
         else
             answer_decision(s, &a, out);
     }

@@ -125,16 +125,14 @@ enum elv_err elv_step_index(struct elv_step *s, uint32_t chunks_max)
     return ELV_OK;
 }
 
-void elv_broadcast_offer(const struct elv_broadcast *c, struct elv_ticket *t)
+void elv_broadcast_offer(const struct elv_broadcast *c, uint32_t version, struct elv_ticket *t)
 {
-    t->version = c->version;
-    memcpy(t->model, c->rec.model, sizeof t->model);
-    t->full = c->rec.full;
+    t->version = version;
     t->n_steps = 0;
-    while (t->n_steps < c->n_steps && t->n_steps < c->version) {
-        const uint32_t version = c->version - t->n_steps;
-        const struct elv_step *s = &c->steps[version % c->n_steps];
-        if (s->version != version)
+    while (t->n_steps < c->n_steps && t->n_steps < version) {
+        const uint32_t to = version - t->n_steps;
+        const struct elv_step *s = &c->steps[to % c->n_steps];
+        if (s->version != to)
             break;
         t->step[t->n_steps++] = s->ref;
     }

@@ -2,6 +2,38 @@
 /* What the updates of a version add up to, and how the policy wants it scaled. */
 #include "server/core.h"
 
+bool elv_core_has_place(const struct elv_server *s)
+{
+    return !s->round.stream || s->round.n_counted < s->roster.cap;
+}
+
+void elv_core_add_counted(struct elv_server *s, uint32_t row, const struct elv_rec_decision *d)
+{
+    struct elv_kept *v = elv_kept_find(&s->kept, d->version);
+    s->counted[s->round.n_counted++] =
+        (struct elv_counted){.row = row, .rate = v ? v->rate : s->learning_rate, .d = *d};
+    if (v)
+        v->n_used++;
+}
+
+struct elv_counted *elv_core_find_counted(struct elv_server *s, uint32_t assignment)
+{
+    for (uint32_t i = s->round.n_counted; i > 0; i--)
+        if (s->counted[i - 1].d.assignment == assignment)
+            return &s->counted[i - 1];
+    return NULL;
+}
+
+/* What the round counted is in a version, or abandoned. */
+void elv_core_clear_counted(struct elv_server *s, struct elv_actions *out)
+{
+    s->round.n_counted = 0;
+    for (uint32_t i = s->kept.n; i > 0; i--) {
+        s->kept.at[i - 1].n_used = 0;
+        elv_core_release(s, &s->kept.at[i - 1], out);
+    }
+}
+
 bool elv_core_counts(const struct elv_server *s, const struct elv_row *row)
 {
     return row->last.assignment != 0 && row->last.seq == s->round.seq &&
@@ -23,7 +55,7 @@ struct elv_scales elv_core_scales(const struct elv_server *s)
 }
 
 static void add(const struct elv_server *s, struct elv_tally *t, const struct elv_scales *scales,
-                const struct elv_rec_decision *d)
+                const struct elv_rec_decision *d, double rate)
 {
     const struct elv_tally_item item = {
         .weight = d->weight,
@@ -31,7 +63,7 @@ static void add(const struct elv_server *s, struct elv_tally *t, const struct el
         .factor = d->factor,
         .effort = elv_core_effort(s, d->steps),
         .norm2 = d->norm2,
-        .rate = s->learning_rate,
+        .rate = rate,
         .steps = d->steps,
         .seen = d->seen,
         .staleness = d->staleness,
@@ -46,10 +78,13 @@ struct elv_tally elv_core_tally(const struct elv_server *s)
     struct elv_tally t = {0};
     if (elv_core_is_survey(s))
         return t;
-    for (uint32_t i = 0; i < s->roster.n; i++) {
+    for (uint32_t i = 0; i < s->round.n_counted; i++)
+        if (s->counted[i].d.assignment != 0)
+            add(s, &t, &scales, &s->counted[i].d, s->counted[i].rate);
+    for (uint32_t i = 0; i < s->roster.n && !s->round.stream; i++) {
         const struct elv_row *row = &s->roster.rows[s->roster.order[i]];
         if (elv_core_counts(s, row))
-            add(s, &t, &scales, &row->last);
+            add(s, &t, &scales, &row->last, s->learning_rate);
     }
     return t;
 }
@@ -95,15 +130,26 @@ static uint64_t total(const struct claims *c, const struct elv_scales *scales)
     return c->known + (uint64_t)c->n_unknown * elv_weight_of(scales, (uint32_t)(mean + 0.5), 1.0);
 }
 
-uint64_t elv_core_fleet(const struct elv_server *s)
+/* In a stream the last decision about a client does not tell: one before it may count. */
+static void mark_used(struct elv_server *s)
+{
+    for (uint32_t i = 0; i < s->roster.n; i++)
+        s->roster.rows[i].used = !s->round.stream && elv_core_counts(s, &s->roster.rows[i]);
+    for (uint32_t i = 0; i < s->round.n_counted; i++)
+        if (s->counted[i].d.assignment != 0)
+            s->roster.rows[s->counted[i].row].used = true;
+}
+
+uint64_t elv_core_fleet(struct elv_server *s)
 {
     const struct elv_scales scales = elv_core_scales(s);
     struct claims there = {0}, used = {0};
+    mark_used(s);
     for (uint32_t i = 0; i < s->roster.n; i++) {
         const struct elv_row *row = &s->roster.rows[i];
-        if (row->joined)
+        if (row->joined && !row->lapsed)
             add_claim(&there, &scales, claim_of(s, row));
-        if (elv_core_counts(s, row))
+        if (row->used)
             add_claim(&used, &scales, claim_of(s, row));
     }
     const uint64_t all = total(&there, &scales), least = total(&used, &scales);

@@ -10,18 +10,36 @@ struct elv_sync_round elv_core_view(const struct elv_server *s)
     return (struct elv_sync_round){
         .seq = r->seq,
         .version = r->version,
-        .n_asked = r->n_asked,
+        .n_asked = r->stream ? r->n_given : r->n_asked,
         .n_got = r->n_got,
         .n_waiting = r->n_waiting,
-        .n_joined = s->roster.n_joined,
+        .n_joined = elv_roster_there(&s->roster),
         .opened = open ? r->opened : ELV_NEVER,
         .deadline = open ? r->deadline : ELV_NEVER,
     };
 }
 
+static void put_counted(struct elv_server *s, const struct elv_counted *c,
+                        const struct elv_sums *sums, struct elv_actions *out)
+{
+    uint8_t *at = elv_core_text(s, ELV_REC_MAX);
+    const size_t len = elv_rec_counted_encode(s->roster.rows[c->row].client, &c->d, sums, at);
+    elv_core_text_used(s, len);
+    elv_core_put(s, out, ELV_TABLE_COUNTED, (uint64_t)(c - s->counted), at, len);
+}
+
+/* In a stream the sums of an update that counts lie with it: of a client's decisions only the last
+ * is kept. */
 static void put_decision(struct elv_server *s, const struct elv_row *row,
                          const struct elv_sums *sums, struct elv_actions *out)
 {
+    static const struct elv_sums none;
+    const struct elv_counted *c =
+        row->last.weight > 0 ? elv_core_find_counted(s, row->last.assignment) : NULL;
+    if (c) {
+        put_counted(s, c, sums, out);
+        sums = &none;
+    }
     uint8_t *at = elv_core_text(s, ELV_REC_MAX);
     const size_t len = elv_rec_decision_encode(&row->last, sums, at);
     elv_core_text_used(s, len);
@@ -46,7 +64,7 @@ static void note_decision(struct elv_server *s, const struct elv_row *row)
     struct elv_note *note = elv_note_add(&s->notes, kind_of(s, d), s->now);
     note->client = row->client;
     note->round = d->seq;
-    note->version = s->round.version;
+    note->version = row->offer.version;
     note->reason = d->reason;
     note->value = d->weight;
 }
@@ -118,10 +136,15 @@ void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_de
     r->last_durable = r->last_failed = false;
     r->upload = ELV_ROW_NONE;
     s->round.n_soft++;
-    if (r->waiting) {
+    if (s->round.stream && d->weight > 0)
+        elv_core_add_counted(s, row, d);
+    if (r->waiting && r->offer.own) {
+        elv_core_end_offer(s, r, out);
+    } else if (r->waiting) {
         r->waiting = false;
         s->round.n_waiting--;
     }
+    elv_core_want(s, row);
     count_decision(s, d);
     if (d->decision == ELV_ACCEPTED)
         elv_sums_add(&s->round.sums, &believed);
@@ -182,13 +205,25 @@ static void value(struct elv_server *s, struct elv_rec_decision *d, const struct
     d->staleness = u->staleness;
 }
 
-static struct elv_sync_update update_of(const struct elv_server *s, const struct elv_upload *up,
+/* Updates that have counted since the version they were made from was published. */
+static uint32_t staleness_of(struct elv_server *s, const struct elv_offer *offer)
+{
+    const struct elv_kept *v = elv_kept_find(&s->kept, offer->version);
+    if (!offer->own || v == NULL)
+        return 0;
+    const uint64_t since = elv_kept_newest(&s->kept)->counted + s->round.n_got - v->counted;
+    return since < UINT32_MAX ? (uint32_t)since : UINT32_MAX;
+}
+
+static struct elv_sync_update update_of(struct elv_server *s, const struct elv_upload *up,
                                         double norm2)
 {
     const struct elv_commit *c = &up->commit;
+    const struct elv_offer *offer = &s->roster.rows[up->row].offer;
     return (struct elv_sync_update){
         .from = {up->row, up->client},
-        .version = s->round.version,
+        .version = offer->version,
+        .staleness = staleness_of(s, offer),
         .samples = c->samples,
         .seen = c->seen,
         .steps = c->steps,
@@ -196,7 +231,7 @@ static struct elv_sync_update update_of(const struct elv_server *s, const struct
         .norm2 = norm2,
         .bytes = up->bytes,
         .compute_ms = c->compute_ms,
-        .started = s->round.opened,
+        .started = offer->own ? s->run_began + offer->granted : s->round.opened,
     };
 }
 
@@ -225,12 +260,21 @@ static struct elv_rec_decision decision_of(const struct elv_server *s, const str
     };
 }
 
+/* Who has left counts no more in a stream, where the policy knows each client. */
+static enum elv_reason why_not(const struct elv_server *s, const struct elv_row *row,
+                               const struct elv_verify_item *item)
+{
+    if (row->gone)
+        return ELV_REASON_REVOKED;
+    return s->round.stream && !row->joined ? ELV_REASON_NOT_JOINED : item->reason;
+}
+
 static void judge(struct elv_server *s, const struct elv_verify_item *item, struct elv_actions *out)
 {
     struct elv_upload *up = item->up;
     struct elv_row *row = &s->roster.rows[up->row];
     struct elv_rec_decision d = decision_of(s, up);
-    d.reason = row->gone ? ELV_REASON_REVOKED : item->reason;
+    d.reason = why_not(s, row, item);
     if (d.reason == ELV_REASON_NONE) {
         const struct elv_sync_update u = update_of(s, up, item->norm2);
         const struct elv_sync_worth worth = ask_policy(s, &u);
@@ -252,6 +296,17 @@ static void judge(struct elv_server *s, const struct elv_verify_item *item, stru
     elv_upload_push(&s->uploads, &s->uploads.counted, up);
 }
 
+/* It waits for the next round of the stream; else it is too late. */
+static void put_back(struct elv_server *s, struct elv_upload *up, struct elv_actions *out)
+{
+    if (!s->round.stream || elv_core_is_finished(s)) {
+        elv_core_drop_upload(s, up, ELV_REASON_ROUND_CLOSED, out);
+        return;
+    }
+    up->state = ELV_UPLOAD_WAITING;
+    elv_upload_push(&s->uploads, &s->uploads.waiting, up);
+}
+
 void elv_core_verified(struct elv_server *s, struct elv_actions *out)
 {
     for (uint32_t i = 0; i < s->verify.n; i++) {
@@ -261,8 +316,8 @@ void elv_core_verified(struct elv_server *s, struct elv_actions *out)
             s->stats.log_losses++;
             elv_note_add(&s->notes, ELV_NOTE_LOG_LOST, s->now)->round = s->round.seq;
             elv_core_drop_upload(s, item->up, ELV_REASON_STORAGE, out);
-        } else if (s->round.state != ELV_ROUND_OPEN) {
-            elv_core_drop_upload(s, item->up, ELV_REASON_ROUND_CLOSED, out);
+        } else if (s->round.state != ELV_ROUND_OPEN || !elv_core_has_place(s)) {
+            put_back(s, item->up, out);
         } else {
             judge(s, item, out);
         }
@@ -273,6 +328,9 @@ static void undo(struct elv_server *s, struct elv_row *row)
 {
     const struct elv_rec_decision *d = &row->last;
     struct elv_round *r = &s->round;
+    struct elv_counted *c = r->stream ? elv_core_find_counted(s, d->assignment) : NULL;
+    if (c)
+        c->d = (struct elv_rec_decision){.version = d->version};
     const bool survey = elv_core_is_survey(s);
     if (d->decision == ELV_REFUSED) {
         r->n_refused--;
@@ -294,13 +352,18 @@ static void undo(struct elv_server *s, struct elv_row *row)
 
 bool elv_core_worth_waiting(const struct elv_server *s)
 {
+    const struct elv_round *r = &s->round;
     uint32_t n = 0;
-    if (s->now >= s->round.deadline || elv_core_is_survey(s))
+    if (s->now >= r->deadline || elv_core_is_survey(s))
         return false;
-    for (uint32_t i = 0; i < s->round.n_asked; i++) {
-        const struct elv_row *row = &s->roster.rows[s->round.asked[i].row];
-        n += row->last.seq == s->round.seq && row->last_durable &&
-             row->last.decision == ELV_ACCEPTED && row->last.status == ELV_STATUS_DONE;
+    for (uint32_t i = 0; i < r->n_asked; i++) {
+        const struct elv_row *row = &s->roster.rows[r->asked[i].row];
+        n += elv_core_counts(s, row) && row->last_durable;
+    }
+    for (uint32_t i = 0; i < r->n_counted; i++) {
+        const struct elv_counted *c = &s->counted[i];
+        const struct elv_row *row = &s->roster.rows[c->row];
+        n += c->d.assignment != 0 && (row->last.assignment != c->d.assignment || row->last_durable);
     }
     return n > 0 && n < s->sync_cfg.quorum;
 }
@@ -309,8 +372,8 @@ bool elv_core_worth_waiting(const struct elv_server *s)
  * told of them, so they are taken back; with what is durable the round ends. */
 void elv_core_cut_losses(struct elv_server *s)
 {
-    for (uint32_t i = 0; i < s->round.n_asked; i++) {
-        struct elv_row *row = &s->roster.rows[s->round.asked[i].row];
+    for (uint32_t i = 0; i < s->roster.n; i++) {
+        struct elv_row *row = &s->roster.rows[i];
         if (row->last_failed && row->last.seq == s->round.seq)
             undo(s, row);
     }

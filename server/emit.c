@@ -132,17 +132,29 @@ void elv_core_put_head(struct elv_server *s, struct elv_actions *out)
     const size_t len = elv_rec_head_encode(&head, at);
     elv_core_text_used(s, len);
     elv_core_put(s, out, ELV_TABLE_META, ELV_META_HEAD, at, len);
+    s->head_due = false;
 }
 
 void elv_core_put_clock(struct elv_server *s, struct elv_actions *out)
 {
-    const struct elv_rec_clock clock = {.seq = s->round.seq,
-                                        .elapsed_us = (uint64_t)(s->now - s->round.opened)};
+    const bool open = s->round.state >= ELV_ROUND_OPEN;
+    const struct elv_rec_clock clock = {
+        .seq = s->round.seq,
+        .elapsed_us = open ? (uint64_t)(s->now - s->round.opened) : 0,
+        .run_us = elv_core_streams(s) ? (uint64_t)elv_core_run_clock(s) : 0,
+    };
     uint8_t *at = elv_core_text(s, ELV_REC_MAX);
     const size_t len = elv_rec_clock_encode(&clock, at);
     elv_core_text_used(s, len);
     elv_core_put(s, out, ELV_TABLE_META, ELV_META_CLOCK, at, len);
     s->clock_at = s->now + ELV_SECOND;
+}
+
+void elv_core_drop_log(struct elv_server *s, struct elv_actions *out)
+{
+    if (s->log_drop != 0)
+        elv_core_store(s, out,
+                       &(struct elv_store_op){.kind = ELV_STORE_DROP, .number = s->log_drop});
 }
 
 void elv_core_put_client(struct elv_server *s, struct elv_actions *out, uint32_t row, bool joined)

@@ -64,31 +64,65 @@ enum elv_err elv_fold_run(struct elv_fold *f, uint32_t budget)
     return more ? ELV_ERR_BUSY : ELV_OK;
 }
 
+static uint64_t key_of(const struct elv_refold_item *item)
+{
+    return (uint64_t)item->client << 32 | item->assignment;
+}
+
+/* The heap below `root` is in order again, though the item there is not. */
+static void sift_down(struct elv_refold_item *at, uint32_t root, uint32_t n)
+{
+    for (uint32_t child; (child = 2 * root + 1) < n; root = child) {
+        if (child + 1 < n && key_of(&at[child]) < key_of(&at[child + 1]))
+            child++;
+        if (key_of(&at[root]) >= key_of(&at[child]))
+            return;
+        const struct elv_refold_item item = at[root];
+        at[root] = at[child];
+        at[child] = item;
+    }
+}
+
+static void sort(struct elv_refold_item *at, uint32_t n)
+{
+    for (uint32_t i = n / 2; i > 0; i--)
+        sift_down(at, i - 1, n);
+    for (uint32_t i = n; i > 1; i--) {
+        const struct elv_refold_item last = at[i - 1];
+        at[i - 1] = at[0];
+        at[0] = last;
+        sift_down(at, 0, i - 1);
+    }
+}
+
 void elv_refold_start(struct elv_refold *r, uint64_t log_len)
 {
     r->scan = elv_log_scan_of(r->fold->unpack->disk, r->fold->unpack->log, r->scan_buf);
     r->scan.end = log_len;
+    sort(r->items, r->n);
     elv_fold_soil(r->fold);
 }
 
-static struct elv_refold_item *find(const struct elv_refold *r, uint32_t client)
+static struct elv_refold_item *find(const struct elv_refold *r, uint32_t client,
+                                    uint32_t assignment)
 {
+    const uint64_t key = (uint64_t)client << 32 | assignment;
     uint32_t low = 0, high = r->n;
     while (low < high) {
         const uint32_t mid = low + (high - low) / 2;
-        if (r->items[mid].client < client)
+        if (key_of(&r->items[mid]) < key)
             low = mid + 1;
         else
             high = mid;
     }
-    return low < r->n && r->items[low].client == client ? &r->items[low] : NULL;
+    return low < r->n && key_of(&r->items[low]) == key ? &r->items[low] : NULL;
 }
 
 static enum elv_err refold_record(struct elv_refold *r, const struct elv_log_record *rec)
 {
-    struct elv_refold_item *item = find(r, rec->client);
+    struct elv_refold_item *item = find(r, rec->client, rec->assignment);
     struct elv_unpacked *buf = &r->fold->bufs[0];
-    if (item == NULL || item->assignment != rec->assignment || rec->at < item->from ||
+    if (item == NULL || rec->at < item->from ||
         elv_chunk_decode(rec->chunk, &buf->chunk) != ELV_OK ||
         elv_nonce_of(buf->chunk.tag) != item->nonce)
         return ELV_OK;

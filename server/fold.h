@@ -41,7 +41,7 @@ struct elv_refold_item {
 
 struct elv_refold {
     struct elv_fold *fold;         /* lends its buffers */
-    struct elv_refold_item *items; /* in rising order of client */
+    struct elv_refold_item *items; /* once started in rising order of client and assignment */
     uint32_t n;
     uint8_t *scan_buf; /* [ELV_LOG_SCAN_BUF] */
     struct elv_log_scan scan;

@@ -39,17 +39,35 @@ static void grant(struct elv_server *s, uint32_t i, struct elv_actions *out)
                                                        .assignment = row->offer.assignment});
 }
 
+static bool is_full(const struct elv_server *s)
+{
+    const struct elv_round *r = &s->round;
+    return r->n_grants == ELV_GRANTS_MAX || r->n_asked == s->roster.cap ||
+           elv_answers_room(&s->answers) <= ELV_ANSWERS_RESERVED;
+}
+
+/* What holds where the policy has no say: in a stream it lets clients start, all or a number. */
+static enum elv_sync_start unasked(const struct elv_server *s)
+{
+    return s->round.stream && s->policies.sync->room == NULL ? ELV_SYNC_START : ELV_SYNC_HOLD;
+}
+
 struct elv_sync_grant elv_core_pull(struct elv_server *s, uint32_t row, struct elv_actions *out)
 {
     const struct elv_sync *sync = s->policies.sync;
     const struct elv_sync_round view = elv_core_view(s);
-    const struct elv_sync_client c = {row, s->roster.rows[row].client};
-    const bool full = s->round.n_grants == ELV_GRANTS_MAX || s->round.n_asked == s->roster.cap ||
-                      elv_answers_room(&s->answers) <= ELV_ANSWERS_RESERVED;
+    struct elv_row *r = &s->roster.rows[row];
+    const struct elv_sync_client c = {row, r->client};
     struct elv_sync_grant g = {ELV_SYNC_HOLD, 0};
-    if (sync->on_pull && !full && !elv_core_is_survey(s))
+    if (elv_core_is_survey(s) || (!s->round.stream && (is_full(s) || sync->on_pull == NULL)))
+        return g;
+    g.start = unasked(s);
+    if (sync->on_pull)
         g = sync->on_pull(s->sync_state, &s->sync_cfg, &view, c, s->now);
-    if (g.start == ELV_SYNC_START)
+    r->held = g.start == ELV_SYNC_HOLD;
+    if (g.start == ELV_SYNC_START && s->round.stream)
+        elv_core_give(s, row, out);
+    else if (g.start == ELV_SYNC_START)
         grant(s, row, out);
     return g;
 }
@@ -68,9 +86,13 @@ static void forget(struct elv_server *s, uint32_t row)
     r->written--;
 }
 
-void elv_core_granted(struct elv_server *s, const struct elv_answer *a)
+void elv_core_granted(struct elv_server *s, const struct elv_answer *a, struct elv_actions *out)
 {
     struct elv_row *row = &s->roster.rows[a->row];
+    if (row->offer.own) {
+        elv_core_given(s, a, out);
+        return;
+    }
     if (row->offer.assignment != a->assignment || row->offer.seq != s->round.seq)
         return;
     if (a->state == ELV_ANSWER_FAILED) {

@@ -4,7 +4,10 @@
 #include "common/assert.h"
 #include "server/core.h"
 
-enum { VERIFY_CHUNKS = 4096 }; /* a batch ends there, so that its first commits need not wait */
+enum {
+    VERIFY_CHUNKS = 4096, /* a batch ends there, so that its first commits need not wait */
+    UNMIXED_MAX = 4,      /* times that a version is tried to be made */
+};
 
 static void start(struct elv_server *s, struct elv_lane *lane, enum elv_server_work work,
                   const void *input, struct elv_actions *out)
@@ -46,27 +49,57 @@ static void start_fold(struct elv_server *s, struct elv_actions *out)
     start(s, &s->lane, ELV_WORK_FOLD, f, out);
 }
 
+static struct elv_refold_item item_of(uint32_t client, const struct elv_rec_decision *d)
+{
+    return (struct elv_refold_item){.client = client,
+                                    .assignment = d->assignment,
+                                    .nonce = d->nonce,
+                                    .from = d->from,
+                                    .weight = d->weight,
+                                    .left = d->n_chunks};
+}
+
+static void list_accepted(struct elv_server *s)
+{
+    struct elv_refold *r = &s->refold;
+    r->n = 0;
+    for (uint32_t i = 0; i < s->roster.n && !s->round.stream; i++) {
+        const struct elv_row *row = &s->roster.rows[s->roster.order[i]];
+        if (elv_core_counts(s, row))
+            r->items[r->n++] = item_of(row->client, &row->last);
+    }
+    for (uint32_t i = 0; i < s->round.n_counted; i++) {
+        const struct elv_counted *c = &s->counted[i];
+        if (c->d.assignment != 0)
+            r->items[r->n++] = item_of(s->roster.rows[c->row].client, &c->d);
+    }
+}
+
 /* Everything accepted so far, also what waits to be folded: one pass covers all. */
 static void start_refold(struct elv_server *s, struct elv_actions *out)
 {
     struct elv_upload *up;
     while ((up = elv_upload_pop(&s->uploads, &s->uploads.counted)) != NULL)
         elv_upload_free(&s->uploads, up);
-    s->refold.n = 0;
-    for (uint32_t i = 0; i < s->roster.n; i++) {
-        const struct elv_row *row = &s->roster.rows[s->roster.order[i]];
-        if (elv_core_counts(s, row))
-            s->refold.items[s->refold.n++] =
-                (struct elv_refold_item){.client = row->client,
-                                         .assignment = row->last.assignment,
-                                         .nonce = row->last.nonce,
-                                         .from = row->last.from,
-                                         .weight = row->last.weight,
-                                         .left = row->last.n_chunks};
-    }
+    list_accepted(s);
     s->must_refold = false;
     elv_refold_start(&s->refold, s->uploads.log_len);
     start(s, &s->lane, ELV_WORK_REFOLD, &s->refold, out);
+}
+
+/* The versions that the updates were made from, and the weight that each has. */
+static void list_bases(struct elv_server *s)
+{
+    struct elv_make *m = &s->make;
+    for (uint32_t i = 0; i < s->kept.n; i++) {
+        const struct elv_kept *v = &s->kept.at[i];
+        uint64_t weight = 0;
+        for (uint32_t k = 0; k < s->round.n_counted; k++)
+            if (s->counted[k].d.assignment != 0 && s->counted[k].d.version == v->version)
+                weight += s->counted[k].d.weight;
+        if (weight > 0)
+            m->bases[m->n_bases++] = (struct elv_make_base){.kept = *v, .weight = weight};
+    }
 }
 
 static void start_make(struct elv_server *s, struct elv_actions *out)
@@ -80,10 +113,14 @@ static void start_make(struct elv_server *s, struct elv_actions *out)
         .kernels = s->cfg.kernels,
         .squeeze = s->job->deflate ? s->cfg.squeeze : NULL,
         .cast = &s->cast,
+        .disk = &s->disk,
+        .value_bits = scales.value_bits,
         .version = s->head.version + 1,
         .gain = elv_tally_gain(&tally, &scales, &scale, elv_core_fleet(s)),
         .mean_gain = elv_mean_gain(&scales, tally.weight),
     };
+    if (scale.mixes && s->round.stream)
+        list_bases(s);
     elv_make_start(&s->make);
     s->round.state = ELV_ROUND_MAKING;
     start(s, &s->lane, ELV_WORK_MAKE, &s->make, out);
@@ -95,7 +132,8 @@ static bool may_make(const struct elv_server *s)
 {
     const bool judged = s->eval_on == NULL && !s->eval_due;
     return s->round.state == ELV_ROUND_CLOSING && s->round.n_soft == 0 && !s->must_refold &&
-           s->uploads.waiting.n == 0 && s->uploads.counted.n == 0 &&
+           (s->uploads.waiting.n == 0 || s->round.stream) && s->uploads.counted.n == 0 &&
+           elv_kept_has_room(&s->kept) &&
            (judged || (s->job->target_accuracy <= 0.0 && s->eval_on != s->cast.next));
 }
 
@@ -124,7 +162,8 @@ static void schedule_work(struct elv_server *s, struct elv_actions *out)
 {
     const bool counting = s->round.state == ELV_ROUND_OPEN || s->round.state == ELV_ROUND_CLOSING;
     const bool verify = s->uploads.waiting.n > 0 && s->round.state == ELV_ROUND_OPEN &&
-                        !s->log_lost && elv_answers_room(&s->answers) >= ELV_ANSWERS_RESERVED;
+                        !s->log_lost && elv_core_has_place(s) &&
+                        elv_answers_room(&s->answers) >= ELV_ANSWERS_RESERVED;
     if (counting && s->must_refold)
         start_refold(s, out);
     else if (verify && (s->uploads.counted.n == 0 || !s->lane.verified_last))
@@ -135,12 +174,22 @@ static void schedule_work(struct elv_server *s, struct elv_actions *out)
         start_make(s, out);
 }
 
+enum elv_reason elv_core_turns_away(const struct elv_server *s)
+{
+    if (elv_core_streams(s)) /* they can wait until the next round is open */
+        return elv_core_is_finished(s) ? ELV_REASON_ROUND_CLOSED
+               : s->log_lost           ? ELV_REASON_STORAGE
+                                       : ELV_REASON_NONE;
+    if (s->round.state > ELV_ROUND_OPEN)
+        return elv_core_gives_up(s) ? ELV_REASON_STORAGE : ELV_REASON_ROUND_CLOSED;
+    return s->log_lost ? ELV_REASON_STORAGE : ELV_REASON_NONE;
+}
+
 void elv_core_schedule(struct elv_server *s, struct elv_actions *out)
 {
-    if (s->round.state > ELV_ROUND_OPEN)
-        turn_away(s, elv_core_gives_up(s) ? ELV_REASON_STORAGE : ELV_REASON_ROUND_CLOSED, out);
-    else if (s->log_lost)
-        turn_away(s, ELV_REASON_STORAGE, out);
+    const enum elv_reason reason = elv_core_turns_away(s);
+    if (reason != ELV_REASON_NONE)
+        turn_away(s, reason, out);
     if (s->eval_due && s->eval_lane.id == 0)
         start_evaluation(s, out);
     if (s->lane.id == 0 && !elv_core_is_survey(s))
@@ -170,7 +219,18 @@ static void refolded(struct elv_server *s, enum elv_err err)
 static void made(struct elv_server *s, enum elv_err err, struct elv_actions *out)
 {
     if (err == ELV_OK) {
+        s->n_unmixed = 0;
         elv_core_adopt_version(s, out);
+        return;
+    }
+    if (s->make.phase == ELV_MAKE_MIX && err != ELV_ERR_RANGE && ++s->n_unmixed < UNMIXED_MAX) {
+        s->must_refold = true; /* the sums are half done; perhaps the file can be read again */
+        s->round.state = ELV_ROUND_CLOSING;
+        return;
+    }
+    s->n_unmixed = 0;
+    if (s->make.phase == ELV_MAKE_MIX) {
+        elv_core_fail_round(s);
         return;
     }
     /* The master model is no longer what it was; the published one is. */

@@ -34,7 +34,8 @@ enum elv_err elv_rec_run_decode(struct elv_bytes in, struct elv_rec_run *r)
 
 size_t elv_rec_head_encode(const struct elv_rec_head *r, uint8_t out[ELV_REC_MAX])
 {
-    struct elv_wr w = elv_rec_start(out);
+    const bool more = r->log > 0 || r->void_below > 0;
+    struct elv_wr w = elv_rec_start_as(out, more ? ELV_REC_SCHEMA_2 : ELV_REC_SCHEMA);
     elv_wr_u32(&w, r->version);
     elv_wr_u32(&w, r->next_seq);
     elv_wr_u32(&w, r->next_assignment);
@@ -43,14 +44,35 @@ size_t elv_rec_head_encode(const struct elv_rec_head *r, uint8_t out[ELV_REC_MAX
     elv_rec_wr_f64(&w, r->best_accuracy);
     elv_wr_u8(&w, r->over);
     elv_wr_u8(&w, r->reached);
-    if (r->surveyed > 0)
+    if (r->surveyed > 0 || more)
         elv_wr_u32(&w, r->surveyed);
+    if (more) {
+        elv_wr_u32(&w, r->log);
+        elv_wr_u32(&w, r->void_below);
+    }
     return elv_rec_end(&w);
+}
+
+/* What came later. */
+static void rd_head_rest(struct elv_rd *rd, uint8_t schema, struct elv_rec_head *r)
+{
+    const bool more = schema == ELV_REC_SCHEMA_2;
+    if (!more && !elv_rec_more(rd))
+        return;
+    r->surveyed = elv_rd_u32(rd);
+    if (more) {
+        r->log = elv_rd_u32(rd);
+        r->void_below = elv_rd_u32(rd);
+    }
+    const bool says = more ? r->log > 0 || r->void_below > 0 : r->surveyed > 0;
+    if (rd->err == ELV_OK && !says)
+        rd->err = ELV_ERR_FORMAT;
 }
 
 enum elv_err elv_rec_head_decode(struct elv_bytes in, struct elv_rec_head *r)
 {
-    struct elv_rd rd = elv_rec_open(in);
+    uint8_t schema;
+    struct elv_rd rd = elv_rec_open_any(in, &schema);
     struct elv_rec_head got = {0};
     got.version = elv_rd_u32(&rd);
     got.next_seq = elv_rd_u32(&rd);
@@ -60,11 +82,7 @@ enum elv_err elv_rec_head_decode(struct elv_bytes in, struct elv_rec_head *r)
     got.best_accuracy = elv_rec_rd_f64(&rd);
     got.over = elv_rec_rd_bool(&rd);
     got.reached = elv_rec_rd_bool(&rd);
-    if (elv_rec_more(&rd)) {
-        got.surveyed = elv_rd_u32(&rd);
-        if (rd.err == ELV_OK && got.surveyed == 0)
-            rd.err = ELV_ERR_FORMAT;
-    }
+    rd_head_rest(&rd, schema, &got);
     const enum elv_err err = elv_rec_close(&rd);
     if (err == ELV_OK)
         *r = got;
@@ -73,19 +91,28 @@ enum elv_err elv_rec_head_decode(struct elv_bytes in, struct elv_rec_head *r)
 
 size_t elv_rec_clock_encode(const struct elv_rec_clock *r, uint8_t out[ELV_REC_MAX])
 {
-    struct elv_wr w = elv_rec_start(out);
+    const bool more = r->run_us > 0;
+    struct elv_wr w = elv_rec_start_as(out, more ? ELV_REC_SCHEMA_2 : ELV_REC_SCHEMA);
     elv_wr_u32(&w, r->seq);
     elv_wr_u64(&w, r->elapsed_us);
+    if (more)
+        elv_wr_u64(&w, r->run_us);
     return elv_rec_end(&w);
 }
 
 enum elv_err elv_rec_clock_decode(struct elv_bytes in, struct elv_rec_clock *r)
 {
-    struct elv_rd rd = elv_rec_open(in);
+    uint8_t schema;
+    struct elv_rd rd = elv_rec_open_any(in, &schema);
     struct elv_rec_clock got = {0};
     got.seq = elv_rd_u32(&rd);
     got.elapsed_us = elv_rd_u64(&rd);
-    if (rd.err == ELV_OK && got.elapsed_us > INT64_MAX / 2)
+    if (schema == ELV_REC_SCHEMA_2) {
+        got.run_us = elv_rd_u64(&rd);
+        if (rd.err == ELV_OK && got.run_us == 0)
+            rd.err = ELV_ERR_FORMAT;
+    }
+    if (rd.err == ELV_OK && (got.elapsed_us > INT64_MAX / 2 || got.run_us > INT64_MAX / 2))
         rd.err = ELV_ERR_RANGE;
     const enum elv_err err = elv_rec_close(&rd);
     if (err == ELV_OK)
@@ -123,9 +150,10 @@ enum elv_err elv_rec_client_decode(struct elv_bytes in, struct elv_rec_client *r
     return err;
 }
 
+/* Schema 2 is a round of a stream; a survey is none. */
 size_t elv_rec_round_encode(const struct elv_rec_round *r, uint8_t out[ELV_REC_MAX])
 {
-    struct elv_wr w = elv_rec_start(out);
+    struct elv_wr w = elv_rec_start_as(out, r->stream ? ELV_REC_SCHEMA_2 : ELV_REC_SCHEMA);
     elv_wr_u32(&w, r->version);
     elv_wr_u32(&w, r->assignment);
     elv_wr_u32(&w, r->n_asked);
@@ -139,21 +167,64 @@ size_t elv_rec_round_encode(const struct elv_rec_round *r, uint8_t out[ELV_REC_M
 
 enum elv_err elv_rec_round_decode(struct elv_bytes in, struct elv_rec_round *r)
 {
-    struct elv_rd rd = elv_rec_open(in);
-    struct elv_rec_round got = {.what = ELV_WHAT_TRAIN};
+    uint8_t schema;
+    struct elv_rd rd = elv_rec_open_any(in, &schema);
+    struct elv_rec_round got = {.what = ELV_WHAT_TRAIN, .stream = schema == ELV_REC_SCHEMA_2};
     got.version = elv_rd_u32(&rd);
     got.assignment = elv_rd_u32(&rd);
     got.n_asked = elv_rd_u32(&rd);
     got.n_blocks = elv_rd_u32(&rd);
     got.weight_bits = (int32_t)elv_rd_u32(&rd);
     got.deadline_us = elv_rd_u64(&rd);
-    if (elv_rec_more(&rd)) {
+    if (elv_rec_more(&rd) && !got.stream) {
         got.what = ELV_WHAT_EVALUATE;
         if (elv_rd_u8(&rd) != ELV_WHAT_EVALUATE && rd.err == ELV_OK)
             rd.err = ELV_ERR_RANGE;
     }
     if (rd.err == ELV_OK &&
         (got.deadline_us > INT64_MAX / 2 || got.weight_bits < -30 || got.weight_bits > 30))
+        rd.err = ELV_ERR_RANGE;
+    const enum elv_err err = elv_rec_close(&rd);
+    if (err == ELV_OK)
+        *r = got;
+    return err;
+}
+
+static void wr_size(struct elv_wr *w, const struct elv_size *size)
+{
+    elv_wr_u32(w, size->local_epochs);
+    elv_wr_u32(w, size->local_steps);
+    elv_wr_u32(w, size->batch);
+}
+
+static void rd_size(struct elv_rd *r, struct elv_size *size)
+{
+    size->local_epochs = elv_rd_u32(r);
+    size->local_steps = elv_rd_u32(r);
+    size->batch = elv_rd_u32(r);
+}
+
+size_t elv_rec_offer_encode(const struct elv_rec_offer *r, uint8_t out[ELV_REC_MAX])
+{
+    struct elv_wr w = elv_rec_start(out);
+    elv_wr_u32(&w, r->assignment);
+    elv_wr_u32(&w, r->seq);
+    elv_wr_u32(&w, r->version);
+    elv_wr_u64(&w, r->granted_us);
+    wr_size(&w, &r->size);
+    return elv_rec_end(&w);
+}
+
+enum elv_err elv_rec_offer_decode(struct elv_bytes in, struct elv_rec_offer *r)
+{
+    struct elv_rd rd = elv_rec_open(in);
+    struct elv_rec_offer got = {0};
+    got.assignment = elv_rd_u32(&rd);
+    got.seq = elv_rd_u32(&rd);
+    got.version = elv_rd_u32(&rd);
+    got.granted_us = elv_rd_u64(&rd);
+    rd_size(&rd, &got.size);
+    if (rd.err == ELV_OK && (got.assignment == 0 || got.granted_us > INT64_MAX / 2))
         rd.err = ELV_ERR_RANGE;
     const enum elv_err err = elv_rec_close(&rd);
     if (err == ELV_OK)
@@ -173,9 +244,7 @@ void elv_rec_assign_item(uint8_t *out, const struct elv_rec_assign *item)
 {
     struct elv_wr w = elv_wr_of(out, ELV_ASSIGN_ITEM_LEN);
     elv_wr_u32(&w, item->client);
-    elv_wr_u32(&w, item->size.local_epochs);
-    elv_wr_u32(&w, item->size.local_steps);
-    elv_wr_u32(&w, item->size.batch);
+    wr_size(&w, &item->size);
 }
 
 enum elv_err elv_rec_assign_open(struct elv_bytes in, uint32_t *assignment, uint32_t *n)
@@ -198,7 +267,5 @@ void elv_rec_assign_at(struct elv_bytes in, uint32_t i, struct elv_rec_assign *i
     ELV_ASSERT(at + ELV_ASSIGN_ITEM_LEN <= in.len);
     struct elv_rd rd = elv_rd_of((struct elv_bytes){in.at + at, ELV_ASSIGN_ITEM_LEN});
     item->client = elv_rd_u32(&rd);
-    item->size.local_epochs = elv_rd_u32(&rd);
-    item->size.local_steps = elv_rd_u32(&rd);
-    item->size.batch = elv_rd_u32(&rd);
+    rd_size(&rd, &item->size);
 }

@@ -19,6 +19,9 @@ enum elv_table {
     ELV_TABLE_ASSIGN = 4,   /* whom it asked, by sequence number << 24 | block */
     ELV_TABLE_DECISION = 5, /* the last one about each client, by client number */
     ELV_TABLE_VERSION = 6,  /* by version */
+    ELV_TABLE_OFFER = 7,    /* work of its own that each client was given last, by client number */
+    ELV_TABLE_COUNTED = 8,  /* updates that count in the open round of a stream, by arrival from 0;
+                               what is there of earlier rounds means nothing */
 };
 
 enum elv_meta { ELV_META_RUN = 1, ELV_META_HEAD = 2, ELV_META_CLOCK = 3 };
@@ -55,11 +58,14 @@ struct elv_rec_head {
     bool over;            /* the job has ended with `version` */
     bool reached;         /* because the target was */
     uint32_t surveyed;    /* the last version that the clients were asked to evaluate; 0: none */
+    uint32_t log;         /* of a stream: where uploads go; 0: none */
+    uint32_t void_below;  /* work of its own with a lower number is void */
 };
 
 struct elv_rec_clock { /* how much of its deadline the open round has used */
     uint32_t seq;
     uint64_t elapsed_us;
+    uint64_t run_us; /* for how long the server has run, all its lives together; 0: not kept */
 };
 
 struct elv_rec_client {
@@ -74,6 +80,7 @@ struct elv_rec_round {
     uint32_t version, assignment, n_asked, n_blocks;
     int32_t weight_bits; /* scale of the weights decided so far */
     uint64_t deadline_us;
+    bool stream; /* it asks nobody: clients have work of their own */
 };
 
 struct elv_rec_decision {
@@ -105,6 +112,13 @@ struct elv_rec_version {
     struct elv_eval_sums eval; /* n 0: not evaluated */
 };
 
+/* Work of its own. It stands until it is decided, or its time on the run's clock is over. */
+struct elv_rec_offer {
+    uint32_t assignment, seq, version;
+    uint64_t granted_us; /* on the clock that `run_us` keeps */
+    struct elv_size size;
+};
+
 /* One client's work in an ASSIGN record. */
 struct elv_rec_assign {
     uint32_t client;
@@ -120,12 +134,19 @@ ELV_REC_PAIR(clock);
 ELV_REC_PAIR(client);
 ELV_REC_PAIR(round);
 ELV_REC_PAIR(version);
+ELV_REC_PAIR(offer);
 
 /* The sums a client sent travel with the decision; an `n` of 0: none. */
 size_t elv_rec_decision_encode(const struct elv_rec_decision *r, const struct elv_sums *sums,
                                uint8_t out[ELV_REC_MAX]);
 enum elv_err elv_rec_decision_decode(struct elv_bytes in, struct elv_rec_decision *r,
                                      struct elv_sums *sums);
+
+/* A decision in ELV_TABLE_COUNTED, and whom it is about. */
+size_t elv_rec_counted_encode(uint32_t client, const struct elv_rec_decision *r,
+                              const struct elv_sums *sums, uint8_t out[ELV_REC_MAX]);
+enum elv_err elv_rec_counted_decode(struct elv_bytes in, uint32_t *client,
+                                    struct elv_rec_decision *r, struct elv_sums *sums);
 
 /* The number of an ASSIGN record. */
 static inline uint64_t elv_assign_key(uint32_t seq, uint32_t block)

@@ -153,6 +153,27 @@ enum elv_err elv_rec_decision_decode(struct elv_bytes in, struct elv_rec_decisio
     return ELV_OK;
 }
 
+size_t elv_rec_counted_encode(uint32_t client, const struct elv_rec_decision *r,
+                              const struct elv_sums *sums, uint8_t out[ELV_REC_MAX])
+{
+    uint8_t decision[ELV_REC_MAX];
+    struct elv_wr w = elv_rec_start(out);
+    elv_wr_u32(&w, client);
+    elv_rec_wr_raw(&w, decision, elv_rec_decision_encode(r, sums, decision));
+    return elv_rec_end(&w);
+}
+
+enum elv_err elv_rec_counted_decode(struct elv_bytes in, uint32_t *client,
+                                    struct elv_rec_decision *r, struct elv_sums *sums)
+{
+    struct elv_rd rd = elv_rec_open(in);
+    const uint32_t number = elv_rd_u32(&rd);
+    if (rd.err != ELV_OK)
+        return rd.err;
+    *client = number;
+    return elv_rec_decision_decode(elv_rd_bytes(&rd, rd.left), r, sums);
+}
+
 static void wr_body(struct elv_wr *w, const struct elv_body_ref *b)
 {
     elv_rec_wr_raw(w, b->digest, sizeof b->digest);

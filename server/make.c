@@ -2,6 +2,7 @@
 #include "server/make.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "common/assert.h"
@@ -20,7 +21,7 @@ void elv_make_start(struct elv_make *m)
     m->rec = (struct elv_rec_version){.full = {.codec = m->cast->full->id}};
     elv_sha256_init(&m->sha);
     elv_body_digest_init(&m->digest);
-    enter(m, ELV_MAKE_RULE);
+    enter(m, m->n_bases > 0 ? ELV_MAKE_MIX : ELV_MAKE_RULE);
 }
 
 static uint32_t stretch(const struct elv_make *m)
@@ -35,6 +36,44 @@ static bool all_finite(const float *v, uint32_t n)
     for (uint32_t i = 0; i < n; i++)
         fine = fine && v[i] >= -FLT_MAX && v[i] <= FLT_MAX;
     return fine;
+}
+
+/* The values of base `index` in the stretch at `at`: those of the newest are in memory. */
+static enum elv_err read_base(struct elv_make *m, uint32_t n, const float **v)
+{
+    struct elv_broadcast *c = m->cast;
+    struct elv_kept *kept = &m->bases[m->index].kept;
+    *v = c->b + m->at;
+    if (kept->version == c->version)
+        return ELV_OK;
+    *v = c->next + m->at;
+    return elv_kept_read(kept, m->disk, m->at, n, (uint8_t *)(c->next + m->at));
+}
+
+/* What a client's model is off from w is its update, and how far the version it started from is:
+ * that is added here, for all clients of one version at once, in the same fixed point. With every
+ * distance at most twice the bound the sum stays below 2^62. */
+static enum elv_err mix_base(struct elv_make *m)
+{
+    const struct elv_broadcast *c = m->cast;
+    const uint32_t n = stretch(m);
+    const double most = ldexp(2.0, 30 - m->value_bits); /* 2^30 is the bound, or a little more */
+    const double scale = ldexp((double)m->bases[m->index].weight, m->value_bits);
+    const float *v = NULL;
+    const enum elv_err err = read_base(m, n, &v);
+    if (err != ELV_OK)
+        return err;
+    for (uint32_t i = 0; i < n; i++) {
+        const double off = (double)v[i] - (double)c->w[m->at + i];
+        if (!(off >= -most && off <= most))
+            return ELV_ERR_RANGE;
+        c->sum[m->at + i] += (int64_t)rint(off * scale);
+    }
+    if (++m->index == m->n_bases) {
+        m->index = 0;
+        m->at += n;
+    }
+    return ELV_OK;
 }
 
 static enum elv_err apply_rule(struct elv_make *m)
@@ -216,6 +255,11 @@ static enum elv_err advance(struct elv_make *m)
     const uint32_t n = m->cast->n;
     enum elv_err err = ELV_OK;
     switch (m->phase) {
+    case ELV_MAKE_MIX:
+        err = mix_base(m);
+        if (m->at == n)
+            enter(m, ELV_MAKE_RULE);
+        break;
     case ELV_MAKE_RULE:
         err = apply_rule(m);
         if (m->at == n)

@@ -5,15 +5,23 @@
 
 #include "../common/port.h"
 #include "broadcast.h"
+#include "kept.h"
 #include "policies.h"
 
 enum elv_make_phase {
+    ELV_MAKE_MIX,    /* sums of updates -> sums of what is between w and the clients' models */
     ELV_MAKE_RULE,   /* sums -> w; the sums become zero */
     ELV_MAKE_DELTA,  /* w - b -> next */
     ELV_MAKE_STEP,   /* next -> encoded step */
     ELV_MAKE_ADD,    /* b + decoded step -> next */
     ELV_MAKE_DIGEST, /* of next */
     ELV_MAKE_DONE,
+};
+
+/* A version that updates were made from, and what they weigh together. */
+struct elv_make_base {
+    struct elv_kept kept;
+    uint64_t weight;
 };
 
 struct elv_make {
@@ -23,6 +31,10 @@ struct elv_make {
     const struct elv_squeeze *squeeze; /* borrowed; deflates step chunks. NULL: nothing does */
     struct elv_broadcast *cast;
     uint32_t version; /* being made */
+    const struct elv_disk *disk;
+    int value_bits;
+    struct elv_make_base bases[ELV_KEPT_CAP]; /* where models are mixed; n_bases 0: they are not */
+    uint32_t n_bases;
     double gain;      /* sum * gain is the step */
     double mean_gain; /* sum * mean_gain is the weighted mean of the updates */
     enum elv_make_phase phase;

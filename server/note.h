@@ -33,7 +33,8 @@
     X(STOPPED, "stopped")                                                                          \
     X(EVALUATION_OPENED, "evaluation_opened")     /* round, version, value: clients asked */       \
     X(EVALUATION_TAKEN, "evaluation_taken")       /* client, round, version */                     \
-    X(EVALUATION_DECLINED, "evaluation_declined") /* client, round, reason the client gave */
+    X(EVALUATION_DECLINED, "evaluation_declined") /* client, round, reason the client gave */      \
+    X(LAPSED, "lapsed") /* client, round, version: silent past the time of its work */
 
 enum elv_note_kind {
 #define X(name, text) ELV_NOTE_##name,

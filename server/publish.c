@@ -69,11 +69,42 @@ static uint32_t versions_kept(const struct elv_server *s)
     return s->job->keep < 2 ? 2 : s->job->keep; /* the one before may yet turn out the best */
 }
 
+static bool is_old(const struct elv_server *s, uint32_t version)
+{
+    const bool best = s->head.best_accuracy >= 0.0 && version == s->head.best_version;
+    return version + versions_kept(s) <= s->head.version && !best;
+}
+
+/* Somebody still trains from it. */
+static bool is_in_use(struct elv_server *s, uint32_t version)
+{
+    const struct elv_kept *v = elv_kept_find(&s->kept, version);
+    return v != NULL && !elv_kept_is_idle(&s->kept, v);
+}
+
+void elv_core_release(struct elv_server *s, struct elv_kept *v, struct elv_actions *out)
+{
+    if (!elv_kept_is_idle(&s->kept, v))
+        return;
+    if (is_old(s, v->version))
+        unlink_file(s, out, ELV_FILE_MODEL, v->version);
+    elv_kept_remove(&s->kept, v);
+}
+
+void elv_core_keep_newest(struct elv_server *s, uint64_t counted)
+{
+    struct elv_kept v = {.version = s->cast.version,
+                         .counted = counted,
+                         .rate = s->learning_rate,
+                         .full = s->cast.rec.full};
+    memcpy(v.model, s->cast.rec.model, sizeof v.model);
+    elv_kept_add(&s->kept, &v);
+}
+
 static void unlink_old(struct elv_server *s, struct elv_actions *out, uint32_t version)
 {
     const uint32_t keep = versions_kept(s);
-    const bool has_best = s->head.best_accuracy >= 0.0;
-    if (version >= keep && !(has_best && version - keep == s->head.best_version))
+    if (version >= keep && is_old(s, version - keep) && !is_in_use(s, version - keep))
         unlink_file(s, out, ELV_FILE_MODEL, version - keep);
     if (version > 0)
         unlink_file(s, out, ELV_FILE_MASTER, version - 1);
@@ -95,6 +126,16 @@ bool elv_core_target_is_met(const struct elv_server *s, const struct elv_eval_su
     return score.accuracy >= s->job->target_accuracy;
 }
 
+/* The one before goes, unless somebody trains from it. */
+static void keep_versions(struct elv_server *s, struct elv_actions *out)
+{
+    const uint32_t before = elv_kept_newest(&s->kept)->version;
+    elv_core_keep_newest(s, elv_kept_newest(&s->kept)->counted + s->closed.n_used);
+    elv_core_release(s, elv_kept_find(&s->kept, before), out);
+    if (s->kept.at[0].expired)
+        s->lapse_at = s->now;
+}
+
 /* The next version takes its place in memory at once; no ticket names it before it is durable. The
  * next round may be written down with it, in the same transaction. */
 void elv_core_adopt_version(struct elv_server *s, struct elv_actions *out)
@@ -104,7 +145,7 @@ void elv_core_adopt_version(struct elv_server *s, struct elv_actions *out)
         .version = s->make.version,
         .mean_norm2 = s->make.mean_norm2,
     };
-    elv_core_end_round(s);
+    elv_core_end_round(s, out);
     elv_make_publish(&s->make);
     s->cast.rec.seq = s->closed.seq;
     s->cast.rec.n_used = s->closed.n_used;
@@ -116,6 +157,9 @@ void elv_core_adopt_version(struct elv_server *s, struct elv_actions *out)
     s->head.n_abandoned = 0;
     s->head.reached = s->head.reached || elv_core_target_is_met(s, &s->closed.sums.eval);
     s->learning_rate *= (double)s->job->learning_rate_decay;
+    keep_versions(s, out);
+    if (s->closed.stream)
+        elv_core_turn_log(s, out);
     elv_core_store_version(s, out);
 }
 
@@ -136,7 +180,7 @@ void elv_core_store_version(struct elv_server *s, struct elv_actions *out)
                     (size_t)c->n * s->policies.rule->state_per_param * sizeof(float));
     put_version(s, out, c->version, &c->rec);
     elv_core_put_head(s, out);
-    elv_core_erase_round(s, s->closed.seq, s->closed.n_blocks, out);
+    elv_core_erase_round(s, s->closed.seq, s->closed.n_blocks, s->closed.stream, out);
     unlink_old(s, out, c->version);
 }
 
@@ -176,6 +220,7 @@ void elv_core_version_stored(struct elv_server *s, bool ok)
         s->retry_at = s->now + ELV_SECOND; /* the same bytes again */
         return;
     }
+    s->log_drop = 0;
     s->round_took = s->now - s->closed.opened;
     s->stats.rounds_closed++;
     elv_core_note_clients_score(s);
@@ -199,7 +244,7 @@ static void crown(struct elv_server *s, double accuracy, struct elv_actions *out
         return;
     s->head.best_accuracy = accuracy;
     s->head.best_version = s->eval_version;
-    if (had && before + versions_kept(s) <= s->head.version)
+    if (had && is_old(s, before) && !is_in_use(s, before))
         unlink_file(s, out, ELV_FILE_MODEL, before);
 }
 
@@ -242,6 +287,9 @@ bool elv_core_is_finished(const struct elv_server *s)
 void elv_core_finish(struct elv_server *s, struct elv_actions *out)
 {
     s->head.over = true;
+    elv_core_void_all(s, out);
+    elv_core_close_log(s);
+    elv_core_drop_log(s, out);
     elv_core_put_head(s, out);
     s->over_store = elv_core_token(s);
 }
@@ -255,6 +303,7 @@ void elv_core_over_stored(struct elv_server *s, bool ok)
         s->retry_at = s->now + ELV_SECOND;
         return;
     }
+    s->log_drop = 0;
     for (uint32_t i = 0; i < s->roster.n; i++)
         elv_core_mark(s, i);
 }

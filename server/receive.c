@@ -11,7 +11,6 @@ enum {
     STORAGE_RETRY_MS = 2000, /* the disk is in trouble */
     QUOTA_RETRY_MS = 10000,  /* until the round ends */
 };
-static const elv_time_us idle_us = 5 * ELV_SECOND; /* a transfer left alone makes room */
 
 /* If the server dies now, such a round goes on: nobody may rely on its end. */
 bool elv_core_gives_up(const struct elv_server *s)
@@ -26,6 +25,18 @@ static uint32_t patience_of(enum elv_reason reason)
     return reason == ELV_REASON_STORAGE ? STORAGE_RETRY_MS : 0;
 }
 
+/* Its own stands whatever round is open. */
+static enum elv_reason own_assignment(const struct elv_server *s, const struct elv_row *row,
+                                      uint32_t assignment)
+{
+    const bool open = row->waiting && !row->offer.promised && !elv_core_is_finished(s);
+    if (assignment > row->offer.assignment)
+        return ELV_REASON_UNKNOWN_ASSIGNMENT;
+    if (assignment < row->offer.assignment)
+        return open ? ELV_REASON_SUPERSEDED : ELV_REASON_ROUND_CLOSED;
+    return open ? ELV_REASON_NONE : ELV_REASON_ROUND_CLOSED;
+}
+
 enum elv_reason elv_core_assignment(const struct elv_server *s, const struct elv_row *row,
                                     uint32_t assignment)
 {
@@ -34,6 +45,8 @@ enum elv_reason elv_core_assignment(const struct elv_server *s, const struct elv
         return ELV_REASON_UNKNOWN_ASSIGNMENT;
     if (assignment == row->last.assignment)
         return ELV_REASON_DUPLICATE;
+    if (offer->own)
+        return own_assignment(s, row, assignment);
     const bool open =
         s->round.state == ELV_ROUND_OPEN && offer->seq == s->round.seq && !offer->promised;
     if (assignment == offer->assignment && offer->seq == s->round.seq && elv_core_gives_up(s))
@@ -54,7 +67,8 @@ static void note_late(struct elv_server *s, uint32_t i, uint32_t assignment)
     const struct elv_sync *sync = s->policies.sync;
     if (offer->assignment != assignment)
         offer = &row->missed;
-    if (offer->assignment != assignment || offer->told || !row->joined || sync->on_late == NULL)
+    if (offer->assignment != assignment || offer->told || offer->own || !row->joined ||
+        sync->on_late == NULL)
         return;
     if (offer->seq == s->round.seq && s->round.state == ELV_ROUND_OPEN)
         return; /* of this round, but replaced */
@@ -105,7 +119,7 @@ static void append(struct elv_server *s, const struct elv_log_record *r, struct 
     s->uploads.log_len += len;
     elv_core_store(s, out,
                    &(struct elv_store_op){
-                       .kind = ELV_STORE_APPEND, .number = s->round.seq, .bytes = {at, len}});
+                       .kind = ELV_STORE_APPEND, .number = s->unpack.log, .bytes = {at, len}});
 }
 
 void elv_core_append_mark(struct elv_server *s, uint32_t client, uint32_t assignment,
@@ -131,7 +145,7 @@ static struct elv_upload *slot_of(struct elv_server *s, uint32_t row, struct elv
     struct elv_upload *up =
         elv_upload_take(&s->uploads, row, r->client, assignment, r->codec, bound);
     if (up == NULL) {
-        struct elv_upload *idle = elv_upload_idlest(&s->uploads, s->now, idle_us);
+        struct elv_upload *idle = elv_upload_idlest(&s->uploads, s->now, ELV_IDLE_US);
         if (idle == NULL)
             return NULL;
         elv_core_discard(s, idle, ELV_REASON_FULL, out);
@@ -145,8 +159,8 @@ static struct elv_upload *slot_of(struct elv_server *s, uint32_t row, struct elv
 static enum elv_reason check_quota(struct elv_server *s, struct elv_row *row,
                                    const struct elv_upload *up)
 {
-    if (row->log_seq != s->round.seq) {
-        row->log_seq = s->round.seq;
+    if (row->log_of != s->unpack.log) {
+        row->log_of = s->unpack.log;
         row->log_bytes = 0;
     }
     const uint64_t share = (SHARE * (uint64_t)up->bound + SHARE_MORE) * ELV_LOG_RECORD_MAX;
@@ -240,6 +254,10 @@ void elv_core_update_chunk(struct elv_server *s, const struct elv_event *ev,
         elv_core_refuse(s, out, ev->id, ELV_REASON_STORAGE, STORAGE_RETRY_MS);
         return;
     }
+    if (s->roster.rows[row].upload == ELV_ROW_NONE && elv_core_holds_off(s)) {
+        elv_core_refuse(s, out, ev->id, ELV_REASON_FULL, FULL_RETRY_MS);
+        return;
+    }
     struct elv_upload *up = slot_of(s, row, out);
     if (up == NULL) {
         elv_core_refuse(s, out, ev->id, ELV_REASON_FULL, FULL_RETRY_MS);
@@ -297,7 +315,8 @@ static void decide_now(struct elv_server *s, const struct elv_event *ev, uint32_
     struct elv_row *r = &s->roster.rows[row];
     struct elv_upload *up = r->upload != ELV_ROW_NONE ? &s->uploads.at[r->upload] : NULL;
     const bool busy = up && up->state != ELV_UPLOAD_STAGED; /* another commit is being decided */
-    if (busy || elv_answers_room(&s->answers) <= ELV_ANSWERS_RESERVED) {
+    const bool between = r->offer.own && s->round.state != ELV_ROUND_OPEN; /* rounds of a stream */
+    if (busy || between || elv_answers_room(&s->answers) <= ELV_ANSWERS_RESERVED) {
         elv_core_refuse(s, out, ev->id, ELV_REASON_FULL, BUSY_RETRY_MS);
         return;
     }

@@ -2,6 +2,8 @@
 #include "common/assert.h"
 #include "server/core.h"
 
+enum { CARRY_SHARE = 4 }; /* of its bound a log may have, that goes on from round to round */
+
 static void forget(struct elv_server *s, struct elv_row *row)
 {
     if (row->upload == ELV_ROW_NONE)
@@ -49,8 +51,9 @@ static void replay_chunk(struct elv_server *s, const struct elv_log_record *rec)
     if (row == ELV_ROW_NONE)
         return;
     struct elv_row *r = &s->roster.rows[row];
-    r->log_seq = s->round.seq;
-    r->log_bytes += ELV_LOG_HEAD_LEN + rec->chunk.len;
+    r->log_of = s->unpack.log;
+    if (!r->offer.own || rec->assignment == r->offer.assignment) /* what it may take, see quotas */
+        r->log_bytes += ELV_LOG_HEAD_LEN + rec->chunk.len;
     struct elv_chunk c;
     if (elv_core_assignment(s, r, rec->assignment) != ELV_REASON_NONE)
         return; /* decided: folding reads the log itself */
@@ -69,7 +72,7 @@ static void replay_chunk(struct elv_server *s, const struct elv_log_record *rec)
 
 enum elv_err elv_core_replay_log(struct elv_server *s)
 {
-    struct elv_log_scan scan = elv_log_scan_of(&s->disk, s->round.seq, s->refold.scan_buf);
+    struct elv_log_scan scan = elv_log_scan_of(&s->disk, s->unpack.log, s->refold.scan_buf);
     struct elv_log_record rec;
     enum elv_err err;
     while ((err = elv_log_scan_next(&scan, &rec)) == ELV_OK) {
@@ -80,6 +83,70 @@ enum elv_err elv_core_replay_log(struct elv_server *s)
     }
     s->uploads.log_len = scan.base + scan.at;
     return err == ELV_ERR_MISSING ? ELV_OK : err;
+}
+
+static bool is_staged(const struct elv_upload *up)
+{
+    return up->state == ELV_UPLOAD_STAGED || up->state == ELV_UPLOAD_WAITING;
+}
+
+/* Uploads that the log is still needed for; of those that are `alive`, or of all. */
+static uint32_t count_staged(const struct elv_server *s, bool alive)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->uploads.n; i++) {
+        const struct elv_upload *up = &s->uploads.at[i];
+        const bool idle = up->state == ELV_UPLOAD_STAGED && s->now - up->touched >= ELV_IDLE_US;
+        n += is_staged(up) && !(alive && idle);
+    }
+    return n;
+}
+
+/* The log has outlived the round it began with. It is another as soon as those who are half through
+ * are through; others would keep it from that for ever. */
+bool elv_core_holds_off(const struct elv_server *s)
+{
+    const bool carried = s->head.log != 0 && s->head.log != s->round.seq;
+    return elv_core_streams(s) && carried &&
+           s->uploads.log_len > s->cfg.limits.log_bytes_max / CARRY_SHARE &&
+           count_staged(s, true) > 0;
+}
+
+void elv_core_close_log(struct elv_server *s)
+{
+    if (s->head.log == 0)
+        return;
+    forget_all(s);
+    s->log_drop = s->head.log;
+    s->head.log = 0;
+    s->head.void_below = s->head.next_assignment;
+}
+
+/* What the log holds of those is no longer there: they send it again. */
+static void forget_staged(struct elv_server *s, struct elv_actions *out)
+{
+    struct elv_upload *up;
+    forget_all(s);
+    while ((up = elv_upload_pop(&s->uploads, &s->uploads.waiting)) != NULL)
+        elv_core_drop_upload(s, up, ELV_REASON_STORAGE, out);
+}
+
+void elv_core_turn_log(struct elv_server *s, struct elv_actions *out)
+{
+    const uint64_t most = s->cfg.limits.log_bytes_max, len = s->uploads.log_len;
+    const bool long_enough = len > most / CARRY_SHARE && count_staged(s, true) == 0;
+    if (!elv_core_streams(s) || elv_core_is_finished(s)) {
+        elv_core_close_log(s);
+        return;
+    }
+    if (!s->log_lost && !long_enough && len <= most / 2 && count_staged(s, false) > 0)
+        return;
+    forget_staged(s, out);
+    s->log_drop = s->head.log;
+    s->head.log = s->head.next_seq;
+    s->unpack.log = s->head.log;
+    s->uploads.log_len = 0;
+    s->log_lost = false;
 }
 
 bool elv_core_must_heal_log(const struct elv_server *s)
@@ -101,7 +168,7 @@ void elv_core_heal_log(struct elv_server *s, struct elv_actions *out)
 void elv_core_mend_log(struct elv_server *s, struct elv_actions *out)
 {
     s->log_lost = true;
-    elv_core_store(s, out, &(struct elv_store_op){.kind = ELV_STORE_MEND, .number = s->round.seq});
+    elv_core_store(s, out, &(struct elv_store_op){.kind = ELV_STORE_MEND, .number = s->unpack.log});
 }
 
 /* Every append before that STORE has been tried, so the length is final. Whatever was staged may
@@ -116,7 +183,7 @@ void elv_core_log_stored(struct elv_server *s, bool ok, struct elv_actions *out)
         s->retry_at = s->now + ELV_SECOND;
         return;
     }
-    if (!ok || elv_log_len(&s->disk, s->round.seq, &len) != ELV_OK) {
+    if (!ok || elv_log_len(&s->disk, s->unpack.log, &len) != ELV_OK) {
         elv_core_cut_losses(s); /* this log will take nothing more */
         return;
     }

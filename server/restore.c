@@ -14,6 +14,7 @@ struct found { /* what the scans collect */
     struct elv_rec_round round_rec;
     uint32_t seq;
     uint32_t n_blocks; /* of those whom the open round asked */
+    uint64_t counted;  /* updates in the versions so far */
 };
 
 static enum elv_err take_meta(void *ctx, uint64_t number, struct elv_bytes value)
@@ -62,6 +63,7 @@ static enum elv_err take_round(void *ctx, uint64_t number, struct elv_bytes valu
     f->seq = (uint32_t)number;
     const enum elv_err err = elv_rec_round_decode(value, &f->round_rec);
     f->s->round.what = f->round_rec.what;
+    f->s->round.stream = f->round_rec.stream;
     return err;
 }
 
@@ -131,9 +133,104 @@ static enum elv_err take_decision(void *ctx, uint64_t number, struct elv_bytes v
         return err == ELV_OK ? ELV_ERR_FULL : err;
     f->s->roster.rows[i].last = d;
     f->s->roster.rows[i].last_durable = true;
-    if (f->round && d.seq == f->seq)
+    /* What counts in a stream is in a table of its own: the last decision is not all. */
+    if (f->round && d.seq == f->seq && !(f->round_rec.stream && d.weight > 0))
         tally(f->s, &d, &sums);
     return ELV_OK;
+}
+
+/* A version that somebody trains or trained from; what it is, its own record says later. */
+static struct elv_kept *kept_for(struct elv_server *s, uint32_t version)
+{
+    struct elv_kepts *k = &s->kept;
+    struct elv_kept *v = elv_kept_find(k, version);
+    const bool full = k->n + 1 >= ELV_KEPT_CAP && version != s->head.version;
+    if (v != NULL || full || version > s->head.version)
+        return v;
+    uint32_t i = k->n++;
+    for (; i > 0 && k->at[i - 1].version > version; i--)
+        k->at[i] = k->at[i - 1];
+    k->at[i] = (struct elv_kept){.version = version};
+    return &k->at[i];
+}
+
+static enum elv_err take_counted(void *ctx, uint64_t number, struct elv_bytes value)
+{
+    struct found *f = ctx;
+    struct elv_server *s = f->s;
+    struct elv_rec_decision d;
+    struct elv_sums sums;
+    uint32_t client = 0;
+    if (!f->round || !f->round_rec.stream)
+        return ELV_OK;
+    const enum elv_err err = elv_rec_counted_decode(value, &client, &d, &sums);
+    if (err != ELV_OK || d.seq != f->seq)
+        return err;
+    const uint32_t row = row_of(s, client);
+    if (row == ELV_ROW_NONE || number >= s->roster.cap)
+        return ELV_ERR_FULL;
+    while (s->round.n_counted < number)
+        s->counted[s->round.n_counted++] = (struct elv_counted){.row = row};
+    s->counted[s->round.n_counted++] = (struct elv_counted){.row = row, .d = d};
+    struct elv_kept *v = kept_for(s, d.version);
+    if (v)
+        v->n_used++;
+    tally(s, &d, &sums);
+    return ELV_OK;
+}
+
+/* It stands unless it was decided, or its client has left. */
+static enum elv_err take_offer(void *ctx, uint64_t number, struct elv_bytes value)
+{
+    struct found *f = ctx;
+    struct elv_server *s = f->s;
+    struct elv_rec_offer rec;
+    const enum elv_err err = elv_rec_offer_decode(value, &rec);
+    const uint32_t i = err == ELV_OK ? row_of(s, number) : ELV_ROW_NONE;
+    if (i == ELV_ROW_NONE)
+        return err == ELV_OK ? ELV_ERR_FULL : err;
+    if (!is_a_size(&rec.size))
+        return ELV_ERR_FORMAT;
+    struct elv_row *row = &s->roster.rows[i];
+    const bool decided = row->last.assignment >= rec.assignment;
+    if (!elv_core_streams(s) || s->head.log == 0 || rec.assignment < s->head.void_below ||
+        decided || !row->joined)
+        return ELV_OK;
+    struct elv_kept *v = kept_for(s, rec.version);
+    if (v == NULL)
+        return ELV_OK;
+    row->offer = (struct elv_offer){.assignment = rec.assignment,
+                                    .seq = rec.seq,
+                                    .version = rec.version,
+                                    .own = true,
+                                    .granted = (elv_time_us)rec.granted_us,
+                                    .size = rec.size};
+    row->waiting = true;
+    s->round.n_waiting++;
+    v->n_offers++;
+    return ELV_OK;
+}
+
+static double rate_of(const struct elv_server *s, uint32_t version)
+{
+    double rate = (double)s->job->learning_rate;
+    for (uint32_t i = 0; i < version; i++)
+        rate *= (double)s->job->learning_rate_decay;
+    return rate;
+}
+
+/* What clients are told of a version that is kept; of the newest always. */
+static void describe(struct elv_server *s, uint32_t version, const struct elv_rec_version *rec,
+                     uint64_t counted)
+{
+    struct elv_kept *v =
+        version == s->head.version ? kept_for(s, version) : elv_kept_find(&s->kept, version);
+    if (v == NULL)
+        return;
+    v->counted = counted;
+    v->rate = rate_of(s, version);
+    memcpy(v->model, rec->model, sizeof v->model);
+    v->full = rec->full;
 }
 
 static enum elv_err take_version(void *ctx, uint64_t number, struct elv_bytes value)
@@ -147,6 +244,8 @@ static enum elv_err take_version(void *ctx, uint64_t number, struct elv_bytes va
     if (err != ELV_OK)
         return err;
     f->s->stats.updates_before += rec.n_used;
+    f->counted += rec.n_used;
+    describe(f->s, (uint32_t)number, &rec, f->counted);
     if (number + ELV_STEPS_MAX <= f->s->head.version)
         return ELV_OK;
     if (number == f->s->head.version) {
@@ -249,6 +348,7 @@ static enum elv_err scan_all(struct found *f)
     } order[] = {
         {ELV_TABLE_CLIENT, take_client},   {ELV_TABLE_ROUND, take_round},
         {ELV_TABLE_ASSIGN, take_assign},   {ELV_TABLE_DECISION, take_decision},
+        {ELV_TABLE_COUNTED, take_counted}, {ELV_TABLE_OFFER, take_offer},
         {ELV_TABLE_VERSION, take_version},
     };
     const struct elv_disk *disk = &f->s->disk;
@@ -258,11 +358,22 @@ static enum elv_err scan_all(struct found *f)
     return err;
 }
 
+static void resume_asked(struct elv_server *s)
+{
+    struct elv_round *r = &s->round;
+    r->written = r->n_asked;
+    for (uint32_t i = 0; i < r->n_asked; i++) {
+        struct elv_row *row = &s->roster.rows[r->asked[i].row];
+        row->waiting = row->joined && row->last.assignment != row->offer.assignment;
+        r->n_waiting += row->waiting;
+    }
+}
+
 /* The round goes on where it was; its clocks are set by the first step. */
 static enum elv_err resume_round(struct elv_server *s, const struct found *f)
 {
     struct elv_round *r = &s->round;
-    if (r->n_asked == 0 || f->round_rec.version != s->head.version ||
+    if ((r->n_asked == 0) != r->stream || f->round_rec.version != s->head.version ||
         f->n_blocks != f->round_rec.n_blocks)
         return ELV_ERR_FORMAT;
     r->state = ELV_ROUND_OPEN;
@@ -271,18 +382,70 @@ static enum elv_err resume_round(struct elv_server *s, const struct found *f)
     r->version = f->round_rec.version;
     r->n_blocks = f->round_rec.n_blocks;
     r->weight_bits = f->round_rec.weight_bits;
-    r->written = r->n_asked;
-    for (uint32_t i = 0; i < r->n_asked; i++) {
-        struct elv_row *row = &s->roster.rows[r->asked[i].row];
-        row->waiting = row->joined && row->last.assignment != row->offer.assignment;
-        r->n_waiting += row->waiting;
-    }
+    r->may_at = ELV_NEVER;
+    if (!r->stream)
+        resume_asked(s);
+    for (uint32_t i = 0; i < r->n_counted; i++)
+        s->counted[i].rate = rate_of(s, s->counted[i].d.version);
     s->elapsed = f->clock.seq == f->seq ? f->clock.elapsed_us : 0;
-    s->unpack.log = r->seq;
     s->must_refold = r->n_got > 0 && r->what == ELV_WHAT_TRAIN;
     if ((elv_time_us)f->round_rec.deadline_us < s->sync_cfg.deadline_us)
         s->sync_cfg.deadline_us = (elv_time_us)f->round_rec.deadline_us;
-    return elv_core_replay_log(s);
+    return ELV_OK;
+}
+
+/* A stream that died when it was about to take another log may have begun to fill it. */
+static enum elv_err skip_left_log(struct elv_server *s)
+{
+    uint64_t len = 0;
+    const enum elv_err err = elv_log_len(&s->disk, s->head.next_seq, &len);
+    if (err == ELV_OK && len > 0)
+        s->log_left = s->head.next_seq++;
+    return err;
+}
+
+static void forget_version(struct elv_server *s, struct elv_kept *v)
+{
+    for (uint32_t i = 0; i < s->roster.n; i++) {
+        struct elv_row *row = &s->roster.rows[i];
+        if (!row->waiting || !row->offer.own || row->offer.version != v->version)
+            continue;
+        row->waiting = false;
+        s->round.n_waiting--;
+    }
+    elv_kept_remove(&s->kept, v);
+}
+
+/* Work on a version whose file is gone is over. */
+static enum elv_err check_kept(struct elv_server *s)
+{
+    uint8_t first[4];
+    for (uint32_t i = s->kept.n; i > 0; i--) {
+        struct elv_kept *v = &s->kept.at[i - 1];
+        if (v->version == s->head.version)
+            continue;
+        const enum elv_err err = elv_kept_read(v, &s->disk, 0, 1, first);
+        if (err == ELV_ERR_IO)
+            return err;
+        if (err != ELV_OK || v->full.n_chunks == 0)
+            forget_version(s, v);
+    }
+    return ELV_OK;
+}
+
+static enum elv_err resume(struct elv_server *s, const struct found *f)
+{
+    const bool stream = elv_core_streams(s) && s->head.log != 0;
+    enum elv_err err = skip_left_log(s);
+    s->run_us = f->clock.run_us;
+    if (err == ELV_OK && f->round)
+        err = resume_round(s, f);
+    if (err == ELV_OK)
+        err = check_kept(s);
+    s->unpack.log = stream || s->round.stream ? s->head.log : s->round.seq;
+    if (err == ELV_OK && (stream || f->round))
+        err = elv_core_replay_log(s);
+    return err;
 }
 
 enum elv_err elv_core_restore(struct elv_server *s, bool *found)
@@ -300,8 +463,8 @@ enum elv_err elv_core_restore(struct elv_server *s, bool *found)
         err = ELV_ERR_FORMAT;
     if (err == ELV_OK)
         err = read_model(s);
-    if (err == ELV_OK && f.round)
-        err = resume_round(s, &f);
+    if (err == ELV_OK)
+        err = resume(s, &f);
     if (err != ELV_OK)
         return err;
     /* The job may have been given more rounds, or a higher target, since. */

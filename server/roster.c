@@ -65,10 +65,38 @@ uint32_t elv_roster_add(struct elv_roster *r, uint32_t client)
 void elv_roster_set_joined(struct elv_roster *r, uint32_t row, bool joined)
 {
     ELV_ASSERT(row < r->n);
-    if (r->rows[row].joined == joined)
-        return;
+    elv_roster_set_lapsed(r, row, false);
+    r->n_joined = r->n_joined + joined - r->rows[row].joined;
     r->rows[row].joined = joined;
-    r->n_joined += joined ? 1u : UINT32_MAX;
+}
+
+void elv_roster_set_lapsed(struct elv_roster *r, uint32_t row, bool lapsed)
+{
+    r->n_lapsed = r->n_lapsed + lapsed - r->rows[row].lapsed;
+    r->rows[row].lapsed = lapsed;
+}
+
+void elv_row_queue_layout(struct elv_row_queue *q, struct elv_arena *a, uint32_t cap)
+{
+    *q = (struct elv_row_queue){.cap = cap};
+    q->at = elv_arena_take_raw(a, cap, sizeof *q->at);
+}
+
+void elv_row_queue_push(struct elv_row_queue *q, struct elv_roster *r, uint32_t row)
+{
+    if (r->rows[row].wants)
+        return;
+    r->rows[row].wants = true;
+    q->at[(q->head + q->n++) % q->cap] = row;
+}
+
+uint32_t elv_row_queue_pop(struct elv_row_queue *q, struct elv_roster *r)
+{
+    const uint32_t row = q->at[q->head];
+    q->head = (q->head + 1) % q->cap;
+    q->n--;
+    r->rows[row].wants = false;
+    return row;
 }
 
 void elv_roster_offer(struct elv_row *row, const struct elv_offer *offer)

@@ -28,7 +28,7 @@ static elv_time_us later(elv_time_us a, elv_time_us b) { return a > b ? a : b; }
 /* When a round may open with those who are there. */
 static elv_time_us enough_at(const struct elv_server *s)
 {
-    const uint32_t n = s->roster.n_joined;
+    const uint32_t n = elv_roster_there(&s->roster);
     const struct elv_sync *sync = s->policies.sync;
     const elv_time_us soon = s->round.not_before;
     if (n < clients_needed(s))
@@ -49,7 +49,8 @@ elv_time_us elv_core_opens_at(const struct elv_server *s)
         return ELV_NEVER;
     if (!elv_core_is_finished(s))
         return enough_at(s);
-    return s->version_store == 0 && elv_core_survey_is_due(s) ? s->round.not_before : ELV_NEVER;
+    const bool quiet = s->version_store == 0 && s->uploads.waiting.n == 0;
+    return quiet && elv_core_survey_is_due(s) ? s->round.not_before : ELV_NEVER;
 }
 
 /* Whom the policy wants to train; a survey asks everybody. */
@@ -75,7 +76,31 @@ static uint32_t choose(struct elv_server *s)
     return s->policies.select->choose(&ask, s->round.asked, n);
 }
 
-void elv_core_begin_round(struct elv_server *s)
+/* Nobody is asked, and what is under way goes on, in the log it goes to. */
+static void begin_stream(struct elv_server *s, const struct elv_round *before)
+{
+    s->round.stream = true;
+    s->round.may_at = ELV_NEVER;
+    s->round.n_waiting = before->n_waiting;
+    if (s->head.log != 0)
+        return;
+    s->head.log = s->round.seq;
+    s->unpack.log = s->head.log;
+    s->uploads.log_len = 0;
+    s->log_lost = false;
+}
+
+static void begin_asking(struct elv_server *s, struct elv_actions *out)
+{
+    elv_core_void_all(s, out);
+    elv_core_close_log(s);
+    s->round.n_asked = choose(s);
+    s->uploads.log_len = 0;
+    s->log_lost = false;
+    s->unpack.log = s->round.seq;
+}
+
+void elv_core_begin_round(struct elv_server *s, struct elv_actions *out)
 {
     const struct elv_round before = s->round;
     s->round = (struct elv_round){
@@ -85,13 +110,14 @@ void elv_core_begin_round(struct elv_server *s)
         .assignment = s->head.next_assignment++,
         .version = s->head.version,
         .asked = before.asked,
+        .n_waiting = before.n_waiting,
         .ended = before.ended,
         .weight_bits = s->scales.weight_bits,
     };
-    s->round.n_asked = choose(s);
-    s->uploads.log_len = 0;
-    s->log_lost = false;
-    s->unpack.log = s->round.seq;
+    if (elv_core_streams(s) && s->round.what == ELV_WHAT_TRAIN)
+        begin_stream(s, &before);
+    else
+        begin_asking(s, out);
 }
 
 static void write_block(struct elv_server *s, struct elv_actions *out)
@@ -130,11 +156,13 @@ void elv_core_put_round(struct elv_server *s, struct elv_actions *out)
         .n_blocks = r->n_blocks,
         .weight_bits = r->weight_bits,
         .deadline_us = (uint64_t)s->sync_cfg.deadline_us,
+        .stream = r->stream,
     };
     uint8_t *at = elv_core_text(s, ELV_REC_MAX);
     const size_t len = elv_rec_round_encode(&rec, at);
     elv_core_text_used(s, len);
     elv_core_put(s, out, ELV_TABLE_ROUND, r->seq, at, len);
+    elv_core_drop_log(s, out);
     elv_core_put_head(s, out);
 }
 
@@ -184,8 +212,10 @@ void elv_core_ask_wanted(struct elv_server *s)
 {
     const struct elv_sync_round view = elv_core_view(s);
     const struct elv_sync *sync = s->policies.sync;
-    s->round.wanted =
-        sync->wanted ? sync->wanted(s->sync_state, &s->sync_cfg, &view) : view.n_asked;
+    if (sync->wanted)
+        s->round.wanted = sync->wanted(s->sync_state, &s->sync_cfg, &view);
+    else
+        s->round.wanted = s->round.stream ? 0 : view.n_asked;
 }
 
 void elv_core_tell_open(struct elv_server *s)
@@ -206,6 +236,8 @@ static void open_training(struct elv_server *s)
     note->version = r->version;
     note->value = r->n_asked;
     note->report.wanted = r->wanted;
+    if (r->stream)
+        elv_core_want_again(s);
 }
 
 static void open_round(struct elv_server *s)
@@ -214,7 +246,8 @@ static void open_round(struct elv_server *s)
     r->state = ELV_ROUND_OPEN;
     r->opened = s->now;
     r->deadline = s->now + s->sync_cfg.deadline_us;
-    r->n_waiting = 0;
+    if (!r->stream)
+        r->n_waiting = 0;
     for (uint32_t i = 0; i < r->n_asked; i++) {
         r->n_waiting += s->roster.rows[r->asked[i].row].waiting;
         elv_core_mark(s, r->asked[i].row);
@@ -230,6 +263,7 @@ void elv_core_round_stored(struct elv_server *s, bool ok)
 {
     s->round.store = 0;
     if (ok) {
+        s->log_drop = 0;
         open_round(s);
         return;
     }
@@ -256,6 +290,38 @@ void elv_core_fail_round(struct elv_server *s)
     s->round.state = ELV_ROUND_FAILING;
 }
 
+/* The next version is published when the policy says so and there is enough of a pause, or when no
+ * more fits in it. Whoever is at work goes on. */
+static void check_stream(struct elv_server *s, const struct elv_sync_round *view)
+{
+    struct elv_round *r = &s->round;
+    const bool late = s->now >= r->deadline, full = !elv_core_has_place(s);
+    r->may_at = ELV_NEVER;
+    if (view->n_got < s->sync_cfg.quorum) {
+        if (late || full)
+            elv_core_fail_round(s);
+        return;
+    }
+    const enum elv_sync_commit_when when =
+        s->policies.sync->should_commit(s->sync_state, &s->sync_cfg, view, s->now);
+    if (when == ELV_SYNC_MAY)
+        r->may_at = r->opened + s->sync_cfg.publish_us;
+    if (late || full || when == ELV_SYNC_MUST || s->now >= r->may_at)
+        elv_core_close_round(s);
+}
+
+static void check_asked(struct elv_server *s, const struct elv_sync_round *view)
+{
+    const struct elv_sync *sync = s->policies.sync;
+    const bool quorum = view->n_got >= s->sync_cfg.quorum;
+    const bool late = s->now >= s->round.deadline;
+    if (quorum &&
+        (late || sync->should_commit(s->sync_state, &s->sync_cfg, view, s->now) != ELV_SYNC_NO))
+        elv_core_close_round(s);
+    else if (!quorum && (late || view->n_waiting == 0))
+        elv_core_fail_round(s);
+}
+
 /* Whatever the policy wants, a round ends at its deadline, and when nobody is left to wait for. */
 void elv_core_check_round(struct elv_server *s)
 {
@@ -269,35 +335,48 @@ void elv_core_check_round(struct elv_server *s)
         elv_core_fail_round(s);
         return;
     }
-    const struct elv_sync_round view = elv_core_view(s);
     const struct elv_sync *sync = s->policies.sync;
-    elv_core_ask_wanted(s);
+    struct elv_sync_round view = elv_core_view(s);
     if (sync->timer && s->now >= sync->timer(s->sync_state, &s->sync_cfg) && sync->on_timer)
         sync->on_timer(s->sync_state, &s->sync_cfg, &view, s->now);
-    const bool quorum = view.n_got >= s->sync_cfg.quorum;
-    const bool late = s->now >= s->round.deadline;
-    if (quorum &&
-        (late || sync->should_commit(s->sync_state, &s->sync_cfg, &view, s->now) != ELV_SYNC_NO))
+    elv_core_ask_wanted(s);
+    if (s->round.stream)
+        check_stream(s, &view);
+    else
+        check_asked(s, &view);
+}
+
+/* The policy of the process before asked, this one's streams, or the other way round. */
+void elv_core_end_other_flow(struct elv_server *s)
+{
+    if (elv_core_is_survey(s) || s->round.stream == elv_core_streams(s))
+        return;
+    if (s->round.n_got >= s->sync_cfg.quorum)
         elv_core_close_round(s);
-    else if (!quorum && (late || view.n_waiting == 0))
+    else
         elv_core_fail_round(s);
 }
 
-void elv_core_erase_round(struct elv_server *s, uint32_t seq, uint32_t n_blocks,
+void elv_core_erase_round(struct elv_server *s, uint32_t seq, uint32_t n_blocks, bool stream,
                           struct elv_actions *out)
 {
     elv_core_erase(s, out, ELV_TABLE_ROUND, seq);
     for (uint32_t i = 0; i < n_blocks; i++)
         elv_core_erase(s, out, ELV_TABLE_ASSIGN, elv_assign_key(seq, i));
-    elv_core_store(s, out, &(struct elv_store_op){.kind = ELV_STORE_DROP, .number = seq});
+    if (!stream)
+        elv_core_store(s, out, &(struct elv_store_op){.kind = ELV_STORE_DROP, .number = seq});
+    elv_core_drop_log(s, out);
 }
 
 void elv_core_drop_round(struct elv_server *s, struct elv_actions *out)
 {
+    const bool first = s->round.state != ELV_ROUND_DROPPING;
     s->head.n_abandoned += s->round.state == ELV_ROUND_FAILING;
     if (elv_core_is_survey(s))
         elv_core_settle_survey(s);
-    elv_core_erase_round(s, s->round.seq, s->round.n_blocks, out);
+    else if (s->round.stream && first)
+        elv_core_turn_log(s, out);
+    elv_core_erase_round(s, s->round.seq, s->round.n_blocks, s->round.stream, out);
     elv_core_put_head(s, out);
     s->round.store = elv_core_token(s);
     s->round.state = ELV_ROUND_DROPPING;
@@ -311,22 +390,25 @@ static elv_time_us back_off(uint32_t n_abandoned)
     return wait < 60 * ELV_SECOND ? wait : 60 * ELV_SECOND;
 }
 
-void elv_core_round_dropped(struct elv_server *s, bool ok)
+void elv_core_round_dropped(struct elv_server *s, bool ok, struct elv_actions *out)
 {
     s->round.store = 0;
     if (!ok) {
         s->retry_at = s->now + ELV_SECOND;
         return;
     }
+    s->log_drop = 0;
     if (elv_core_is_survey(s)) {
-        elv_core_survey_stored(s);
+        elv_core_survey_stored(s, out);
         return;
     }
-    const elv_time_us wait = s->head.reached ? 0 : back_off(s->head.n_abandoned);
+    /* In a stream the deadline alone sets the pace: clients are at work meanwhile. */
+    const bool at_once = s->head.reached || s->round.stream;
+    const elv_time_us wait = at_once ? 0 : back_off(s->head.n_abandoned);
     elv_fold_soil(&s->fold);
     s->must_refold = false;
     s->stats.rounds_abandoned++;
-    elv_core_end_round(s);
+    elv_core_end_round(s, out);
     elv_core_report(s, s->closed.version, ELV_NOTE_ROUND_ABANDONED)->value = (uint64_t)wait;
     s->round.not_before = s->now + wait;
 }
@@ -362,16 +444,35 @@ struct elv_note *elv_core_report(struct elv_server *s, uint32_t version, enum el
     return note;
 }
 
-void elv_core_end_round(struct elv_server *s)
+/* Accepted, and no longer to be folded: the round is given up. */
+static void free_counted(struct elv_server *s)
+{
+    struct elv_upload *up;
+    while ((up = elv_upload_pop(&s->uploads, &s->uploads.counted)) != NULL)
+        elv_upload_free(&s->uploads, up);
+}
+
+static void dismiss(struct elv_server *s)
+{
+    for (uint32_t i = 0; i < s->round.n_asked; i++) {
+        struct elv_row *row = &s->roster.rows[s->round.asked[i].row];
+        row->waiting = false;
+        row->upload = ELV_ROW_NONE;
+    }
+    elv_uploads_clear(&s->uploads);
+}
+
+void elv_core_end_round(struct elv_server *s, struct elv_actions *out)
 {
     struct elv_round *r = &s->round;
     s->closed = (struct elv_closed){
         .seq = r->seq,
         .n_blocks = r->n_blocks,
+        .stream = r->stream,
         .version = r->version,
-        .n_asked = r->n_asked,
+        .n_asked = r->stream ? r->n_given : r->n_asked,
         .n_used = r->n_got,
-        .n_late = r->n_waiting,
+        .n_late = r->stream ? r->n_lapsed : r->n_waiting,
         .n_refused = r->n_refused,
         .n_declined = r->n_declined,
         .n_discarded = r->n_discarded,
@@ -383,12 +484,14 @@ void elv_core_end_round(struct elv_server *s)
         .tally = elv_core_tally(s),
         .sums = r->sums,
     };
-    for (uint32_t i = 0; i < r->n_asked; i++) {
-        struct elv_row *row = &s->roster.rows[r->asked[i].row];
-        row->waiting = false;
-        row->upload = ELV_ROW_NONE;
+    if (r->stream) {
+        free_counted(s);
+        elv_core_clear_counted(s, out);
+    } else {
+        dismiss(s);
+        r->n_waiting = 0;
     }
-    elv_uploads_clear(&s->uploads);
+    r->n_got = r->n_given = r->n_lapsed = 0;
     r->state = ELV_ROUND_NONE;
     r->store = 0;
     r->not_before = r->ended = s->now;

@@ -12,13 +12,14 @@ enum {
     FULL_RETRY_MS = 60000,
     MODEL_MAX_AGE_S = 86400, /* a digest names its bytes for ever */
     STOP_POLL_MS = 5000,
+    STORAGE_RETRY_MS = 2000, /* the disk is in trouble */
 };
 
 uint32_t elv_core_window(const struct elv_server *s)
 {
     const struct elv_server_limits *l = &s->cfg.limits;
     uint32_t busy = s->uploads.n_used;
-    if (s->round.state == ELV_ROUND_OPEN && s->round.n_waiting > busy)
+    if ((s->round.state == ELV_ROUND_OPEN || elv_core_streams(s)) && s->round.n_waiting > busy)
         busy = s->round.n_waiting;
     const uint32_t share = busy > 0 ? l->window_total / busy : l->window_total;
     return share < 1 ? 1 : share < l->window ? share : l->window;
@@ -150,19 +151,22 @@ void elv_core_part(struct elv_server *s, uint32_t row, struct elv_actions *out)
     struct elv_row *r = &s->roster.rows[row];
     if (!r->joined)
         return;
+    const bool known = !r->lapsed; /* to the policy */
     elv_roster_set_joined(&s->roster, row, false);
     s->stats.leaves++;
-    r->observes = false;
+    r->observes = r->held = false;
     struct elv_upload *up = r->upload != ELV_ROW_NONE ? &s->uploads.at[r->upload] : NULL;
     if (up && up->state == ELV_UPLOAD_STAGED)
         elv_core_discard(s, up, ELV_REASON_NOT_JOINED, out);
     const bool undecided = r->upload != ELV_ROW_NONE;
-    if (r->waiting && !undecided) { /* a commit under way is still decided */
+    if (r->waiting && !undecided && r->offer.own) {
+        elv_core_void_offer(s, r, out);
+    } else if (r->waiting && !undecided) { /* a commit under way is still decided */
         r->waiting = false;
         if (s->round.state == ELV_ROUND_OPEN)
             s->round.n_waiting--;
     }
-    if (s->policies.sync->on_leave)
+    if (known && s->policies.sync->on_leave)
         s->policies.sync->on_leave(s->sync_state, &s->sync_cfg,
                                    (struct elv_sync_client){row, r->client}, s->now);
 }
@@ -184,12 +188,18 @@ static bool has_work(const struct elv_server *s, const struct elv_row *row)
            elv_core_assignment(s, row, row->offer.assignment) == ELV_REASON_NONE;
 }
 
+static uint32_t least_poll_ms(const struct elv_server *s)
+{
+    const uint32_t crowd = 2 * s->roster.n_joined;
+    return crowd > 20 ? crowd : 20;
+}
+
 /* When the next ticket is worth asking for. With many clients the server spreads them out; when
  * rounds are short, those that are done ask about when the round should be over. */
 static uint32_t poll_ms(const struct elv_server *s)
 {
     const uint32_t crowd = 2 * s->roster.n_joined;
-    const uint32_t least = crowd > 20 ? crowd : 20;
+    const uint32_t least = least_poll_ms(s);
     if (s->round.state == ELV_ROUND_NONE || s->round_took == 0)
         return crowd > 100 ? crowd : 100;
     if (s->round.state < ELV_ROUND_OPEN)
@@ -207,9 +217,10 @@ static uint32_t working_poll_ms(const struct elv_server *s)
     return crowd > 1000 ? crowd : 1000;
 }
 
-static uint32_t remaining_ms(const struct elv_server *s)
+static uint32_t remaining_ms(const struct elv_server *s, const struct elv_offer *offer)
 {
-    const elv_time_us left = s->round.deadline - s->now;
+    const elv_time_us ends = offer->own ? elv_core_offer_ends(s, offer) : s->round.deadline;
+    const elv_time_us left = ends - s->now;
     if (left <= 0)
         return 1;
     return left / 1000 < UINT32_MAX ? (uint32_t)(left / 1000) + 1 : UINT32_MAX;
@@ -223,21 +234,50 @@ static struct elv_codec_choice choice_of(const struct elv_job *job, uint8_t code
     return job->up[0];
 }
 
-static void offer_work(const struct elv_server *s, const struct elv_row *row, struct elv_ticket *t)
+static void offer_work(struct elv_server *s, const struct elv_row *row, struct elv_ticket *t)
 {
-    t->what = s->round.what;
+    const struct elv_offer *offer = &row->offer;
+    const struct elv_kept *v = elv_kept_find(&s->kept, offer->version);
+    ELV_ASSERT(v != NULL);
+    t->what = offer->own ? ELV_WHAT_TRAIN : s->round.what;
     t->poll_ms = working_poll_ms(s);
-    t->assignment = row->offer.assignment;
-    t->round = s->round.seq;
-    t->deadline_ms = remaining_ms(s);
-    elv_broadcast_offer(&s->cast, t);
+    t->assignment = offer->assignment;
+    t->round = offer->seq;
+    t->deadline_ms = remaining_ms(s, offer);
+    memcpy(t->model, v->model, sizeof t->model);
+    t->full = v->full;
+    elv_broadcast_offer(&s->cast, v->version, t);
     if (t->what == ELV_WHAT_EVALUATE)
         return;
-    t->local_epochs = row->offer.size.local_epochs;
-    t->local_steps = row->offer.size.local_steps;
-    t->batch = row->offer.size.batch;
-    t->learning_rate = (float)s->learning_rate;
+    t->local_epochs = offer->size.local_epochs;
+    t->local_steps = offer->size.local_steps;
+    t->batch = offer->size.batch;
+    t->learning_rate = (float)v->rate;
     t->up = choice_of(s->job, row->codec);
+}
+
+/* It has no work, and may get some that shows up in a later ticket. */
+static struct elv_sync_grant ask_for_work(struct elv_server *s, uint32_t i, struct elv_actions *out)
+{
+    const struct elv_row *row = &s->roster.rows[i];
+    const struct elv_sync_grant none = {ELV_SYNC_HOLD, 0};
+    if (!elv_core_streams(s))
+        return s->round.state == ELV_ROUND_OPEN && row->offer.seq != s->round.seq
+                   ? elv_core_pull(s, i, out)
+                   : none;
+    elv_core_back_again(s, i);
+    if (!elv_core_is_idle(s, i))
+        return none;
+    if (elv_core_hands_out(s) && !row->wants && !row->last_failed)
+        return elv_core_pull(s, i, out);
+    elv_core_want(s, i);
+    return none;
+}
+
+/* Any moment now. */
+static bool is_promised(const struct elv_row *row)
+{
+    return row->offer.own && row->waiting && row->offer.promised;
 }
 
 void elv_core_ticket(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out)
@@ -251,15 +291,12 @@ void elv_core_ticket(struct elv_server *s, const struct elv_event *ev, struct el
     row->observes = ev->request.observe;
     struct elv_ticket t = {.what = ELV_WHAT_WAIT, .window = elv_core_window(s)};
     memcpy(t.manifest, s->manifest_digest, sizeof t.manifest);
-    t.poll_ms = poll_ms(s);
-    if (s->round.state == ELV_ROUND_OPEN && row->offer.seq != s->round.seq) {
-        const struct elv_sync_grant grant = elv_core_pull(s, i, out);
-        if (grant.start == ELV_SYNC_REJECT) {
-            elv_core_refuse_as(s, out, ev->id, ELV_CODE_UNAVAILABLE, ELV_REASON_POLICY,
-                               grant.retry_ms);
-            return;
-        }
+    const struct elv_sync_grant grant = ask_for_work(s, i, out);
+    if (grant.start == ELV_SYNC_REJECT) {
+        elv_core_refuse_as(s, out, ev->id, ELV_CODE_UNAVAILABLE, ELV_REASON_POLICY, grant.retry_ms);
+        return;
     }
+    t.poll_ms = is_promised(row) ? least_poll_ms(s) : poll_ms(s);
     if (s->over) {
         t.what = ELV_WHAT_STOP;
         t.poll_ms = STOP_POLL_MS;
@@ -283,16 +320,44 @@ static void send_chunk(struct elv_server *s, const struct elv_event *ev, struct 
     elv_core_reply(out, ev->id, ELV_CODE_CONTENT, MODEL_MAX_AGE_S, body);
 }
 
+/* A chunk of a version that is no longer in memory, the same bytes as when it was. */
+static enum elv_err read_chunk(struct elv_server *s, struct elv_kept *v, uint32_t index,
+                               uint8_t out[ELV_CHUNK_MAX], size_t *len)
+{
+    uint8_t payload[ELV_CHUNK_PAYLOAD_MAX];
+    const struct elv_codec *codec = s->cast.full;
+    const uint32_t first = codec->first_of(index), next = codec->first_of(index + 1);
+    const uint32_t count = (next < s->cast.n ? next : s->cast.n) - first;
+    struct elv_chunk chunk = {.kind = ELV_BODY_MODEL,
+                              .codec = codec->id,
+                              .index = index,
+                              .first = first,
+                              .count = count,
+                              .payload = {payload, 4 * (size_t)count}};
+    memcpy(chunk.tag, v->full.digest, sizeof chunk.tag);
+    ELV_ASSERT(4 * (size_t)count <= sizeof payload);
+    enum elv_err err = elv_kept_read(v, &s->disk, first, count, payload);
+    if (err == ELV_OK)
+        err = elv_chunk_encode(&chunk, out, ELV_CHUNK_MAX, len);
+    return err;
+}
+
 void elv_core_model_chunk(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out)
 {
     const struct elv_request *r = &ev->request;
-    const struct elv_body_ref *full = &s->cast.rec.full;
-    if (elv_digest_key(full->digest) != r->digest || r->chunk >= full->n_chunks) {
+    struct elv_kept *v = elv_kept_find_body(&s->kept, r->digest);
+    if (v == NULL || r->chunk >= v->full.n_chunks) {
         elv_core_refuse_as(s, out, ev->id, ELV_CODE_NOT_FOUND, ELV_REASON_SUPERSEDED, 0);
         return;
     }
     uint8_t *at = elv_core_text(s, ELV_CHUNK_MAX);
-    const size_t len = elv_broadcast_chunk(&s->cast, s->cast.b, full->digest, r->chunk, at);
+    size_t len = 0;
+    if (v->version == s->cast.version)
+        len = elv_broadcast_chunk(&s->cast, s->cast.b, v->full.digest, r->chunk, at);
+    else if (read_chunk(s, v, r->chunk, at, &len) != ELV_OK) {
+        elv_core_refuse(s, out, ev->id, ELV_REASON_STORAGE, STORAGE_RETRY_MS);
+        return;
+    }
     elv_core_text_used(s, len);
     send_chunk(s, ev, (struct elv_bytes){at, len}, out);
 }

@@ -52,7 +52,8 @@ static uint32_t counted_max(const struct elv_server *s)
 {
     const uint32_t all = s->cfg.limits.clients_max;
     const uint32_t asked = elv_core_call(&s->policies, &s->sync_cfg, s->job).ask;
-    return s->policies.sync->on_pull || asked == 0 || asked > all ? all : asked;
+    const bool open = s->policies.sync->on_pull || elv_core_streams(s);
+    return open || asked == 0 || asked > all ? all : asked;
 }
 
 /* Everything that init derives from the configuration before it has memory. */
@@ -104,6 +105,8 @@ static void lay_out(struct elv_server *s, struct elv_arena *a)
     elv_uploads_layout(&s->uploads, a, l->uploads_max, chunks_max(job));
     elv_answers_layout(&s->answers, a, ELV_ANSWERS_CAP);
     s->round.asked = elv_arena_take(a, l->clients_max, sizeof *s->round.asked);
+    s->counted = elv_arena_take_raw(a, l->clients_max, sizeof *s->counted);
+    elv_row_queue_layout(&s->wants, a, l->clients_max);
     elv_broadcast_layout(&s->cast, a, job, s->policies.rule->state_per_param);
     if (job->model.n_params != n)
         s->flat = elv_arena_take(a, job->model.n_params, sizeof *s->flat);
@@ -197,12 +200,14 @@ enum elv_err elv_server_init(struct elv_server *s, const struct elv_server_cfg *
     elv_uploads_clear(&s->uploads);
     describe_run(s);
     s->head = (struct elv_rec_head){.next_seq = 1, .next_assignment = 1, .best_accuracy = -1.0};
+    s->lapse_at = ELV_NEVER;
     bool found = false;
     err = elv_core_restore(s, &found);
     if (err == ELV_OK && !found) {
         s->fresh = true;
         elv_core_set_rate(s);
         first_model(s);
+        elv_core_keep_newest(s, 0);
     }
     if (err == ELV_OK)
         err = write_manifest(s);

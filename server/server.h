@@ -21,6 +21,7 @@
 #include "../kernels/kernels.h"
 #include "answer.h"
 #include "fold.h"
+#include "kept.h"
 #include "make.h"
 #include "note.h"
 #include "policies.h"
@@ -93,6 +94,7 @@ struct elv_server_stats {
     uint64_t evaluations;       /* that clients made because they were asked for nothing else */
     uint64_t updates_discarded; /* of those refused, by the policy */
     uint32_t wanted;            /* updates the open round waits for; 0: no number in particular */
+    uint64_t lapsed;            /* clients that were silent past the time of their own work */
 };
 
 struct elv_lane { /* one COMPUTE at a time */
@@ -137,7 +139,17 @@ struct elv_server { /* read freely; written only by server/ */
     struct elv_uploads uploads;
     bool log_lost;      /* its length must be measured again */
     uint32_t log_store; /* when this STORE is through; 0: not asked for yet */
+    uint32_t log_drop;  /* no longer of use: goes with the next STORE that ends or opens a round */
+    uint32_t log_left;  /* left behind by a process that died; 0: none */
     struct elv_round round;
+    struct elv_counted *counted; /* [clients_max] of the open round of a stream, by arrival */
+    struct elv_row_queue wants;  /* clients that want work of their own */
+    bool head_due;               /* this step handed out work: the head goes with it */
+    bool hand_again;             /* there may be more to hand out */
+    elv_time_us lapse_at;        /* when somebody's own work is over; ELV_NEVER */
+    elv_time_us run_began;       /* on this clock, had the run never stopped */
+    uint64_t run_us;             /* restored; used up by the first step */
+    struct elv_kepts kept;
     struct elv_closed closed; /* the last one that made a version */
     uint32_t version_store;   /* the STORE that makes head.version durable; 0: it is, or failed */
     bool version_failed;      /* and must be stored again */
@@ -147,6 +159,7 @@ struct elv_server { /* read freely; written only by server/ */
     elv_time_us notify_at;
     uint32_t n_retries; /* in a row that stored nothing */
     uint32_t n_unsaved; /* decisions whose STORE failed: to be stored again */
+    uint32_t n_unmixed; /* times in a row that an older version could not be read */
 
     struct elv_lane lane, eval_lane;
     struct elv_unpack unpack;

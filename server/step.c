@@ -4,10 +4,10 @@
 #include "common/assert.h"
 #include "server/core.h"
 
-enum { FIXED_ACTIONS = 512, EXIT_DONE = 0, EXIT_TARGET_MISSED = 3 };
+enum { FIXED_ACTIONS = 1024, EXIT_DONE = 0, EXIT_TARGET_MISSED = 3 };
 
 /* The first event brings the time. */
-static void settle(struct elv_server *s)
+static void settle(struct elv_server *s, struct elv_actions *out)
 {
     struct elv_note *note =
         elv_note_add(&s->notes, s->fresh ? ELV_NOTE_STARTED : ELV_NOTE_RESTORED, s->now);
@@ -16,6 +16,13 @@ static void settle(struct elv_server *s)
     note->value = s->round.n_got;
     s->settled = true;
     s->round.not_before = s->round.ended = s->now;
+    s->run_began = s->now - (elv_time_us)s->run_us;
+    s->clock_at = s->now + ELV_SECOND;
+    if (s->round.n_waiting > 0)
+        s->lapse_at = s->now; /* find out when */
+    if (s->log_left != 0)
+        elv_core_store(s, out,
+                       &(struct elv_store_op){.kind = ELV_STORE_DROP, .number = s->log_left});
     for (uint32_t i = 0; i < s->roster.n; i++)
         if (s->roster.rows[s->roster.order[i]].joined)
             elv_core_tell_joined(s, s->roster.order[i]);
@@ -24,9 +31,9 @@ static void settle(struct elv_server *s)
     s->round.opened = s->now - (elv_time_us)s->elapsed;
     s->round.deadline = s->round.opened + s->sync_cfg.deadline_us;
     s->sync_cfg.deadline_us = s->job->deadline_us;
-    s->clock_at = s->now + ELV_SECOND;
     if (!elv_core_is_survey(s))
         elv_core_tell_open(s);
+    elv_core_end_other_flow(s);
 }
 
 static void on_request(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out)
@@ -106,7 +113,7 @@ static void on_stored(struct elv_server *s, const struct elv_event *ev, struct e
     if (s->round.state == ELV_ROUND_PROMISED)
         elv_core_round_stored(s, ok);
     else if (s->round.state == ELV_ROUND_DROPPING)
-        elv_core_round_dropped(s, ok);
+        elv_core_round_dropped(s, ok, out);
 }
 
 static void on_stop(struct elv_server *s, struct elv_actions *out)
@@ -170,7 +177,7 @@ static bool may_finish(const struct elv_server *s)
 {
     return s->round.state == ELV_ROUND_NONE && elv_core_is_finished(s) && !s->head.over &&
            !elv_core_survey_is_due(s) && !s->fresh && !s->eval_due && s->eval_lane.id == 0 &&
-           s->version_store == 0 && !s->version_failed;
+           s->version_store == 0 && !s->version_failed && s->uploads.waiting.n == 0;
 }
 
 /* The job is over, from now on or, after a restart, still. Requests go on being answered. */
@@ -185,27 +192,44 @@ static void announce_end(struct elv_server *s, struct elv_actions *out)
     end(s, missed ? EXIT_TARGET_MISSED : EXIT_DONE, out);
 }
 
+/* The clocks are stored with whatever else is, and by themselves each second. */
+static bool clock_is_kept(const struct elv_server *s)
+{
+    return s->round.state == ELV_ROUND_OPEN ||
+           (elv_core_streams(s) && s->round.n_waiting > 0 && !s->head.over);
+}
+
+/* Before a failing round is dropped, the commits that came are answered; in a stream they wait. */
+static bool may_drop(const struct elv_server *s)
+{
+    return s->round.state == ELV_ROUND_FAILING && s->lane.id == 0 &&
+           (s->uploads.waiting.n == 0 || s->round.stream);
+}
+
 /* What follows from where things stand, a bounded amount per step. */
 static void progress(struct elv_server *s, struct elv_actions *out)
 {
     store_again(s, out);
     elv_core_answer(s, out);
     elv_core_save_again(s, out);
+    elv_core_lapse(s, out);
     elv_core_check_round(s);
+    elv_core_hand_out(s, out);
     elv_core_heal_log(s, out);
     elv_core_schedule(s, out);
-    if ((s->round.state == ELV_ROUND_FAILING && s->lane.id == 0 && s->uploads.waiting.n == 0) ||
-        elv_core_survey_is_done(s))
+    if (may_drop(s) || elv_core_survey_is_done(s))
         elv_core_drop_round(s, out);
     if (may_finish(s) && s->now >= s->retry_at)
         elv_core_finish(s, out);
     announce_end(s, out);
     if (s->now >= elv_core_opens_at(s))
-        elv_core_begin_round(s);
+        elv_core_begin_round(s, out);
     if (s->round.state == ELV_ROUND_OPENING)
         elv_core_write_round(s, out);
     elv_core_notify(s, out);
-    if (s->round.state == ELV_ROUND_OPEN && (s->step_puts || s->now >= s->clock_at))
+    if (s->head_due)
+        elv_core_put_head(s, out);
+    if (clock_is_kept(s) && (s->step_puts || s->now >= s->clock_at))
         elv_core_put_clock(s, out);
 }
 
@@ -233,8 +257,10 @@ static void count(struct elv_server *s)
 
 static uint32_t actions_max(const struct elv_server *s)
 {
-    /* Closing a round erases one record per block of clients it asked. */
-    return FIXED_ACTIONS + s->roster.cap / ELV_ASSIGN_BLOCK;
+    /* Closing a round erases one record per block of clients it asked; a stream's log that is too
+     * long goes with all commits that wait. */
+    const uint32_t waiting = elv_core_streams(s) ? ELV_UPLOAD_ASKERS * s->uploads.n : 0;
+    return FIXED_ACTIONS + s->roster.cap / ELV_ASSIGN_BLOCK + waiting;
 }
 
 static void node_step(void *self, const struct elv_event *ev, struct elv_actions *out)
@@ -248,7 +274,7 @@ static void node_step(void *self, const struct elv_event *ev, struct elv_actions
     s->step_puts = false;
     out->n = 0;
     if (!s->settled)
-        settle(s);
+        settle(s, out);
     on_event(s, ev, out);
     progress(s, out);
     elv_core_seal(s, out);
@@ -263,15 +289,19 @@ static elv_time_us node_deadline(const void *self)
     const struct elv_sync *sync = s->policies.sync;
     elv_time_us at = ELV_NEVER;
     const bool busy = s->answers.n > 0 && s->answers.at[s->answers.head].state != ELV_ANSWER_WAITS;
-    const bool useless = s->round.state > ELV_ROUND_OPEN || s->log_lost;
-    const bool turning = useless && s->uploads.waiting.n > 0;
-    if (!s->settled || busy || turning || s->round.state == ELV_ROUND_OPENING)
+    const bool turning = s->uploads.waiting.n > 0 && elv_core_turns_away(s) != ELV_REASON_NONE;
+    if (!s->settled || busy || turning || s->hand_again || s->round.state == ELV_ROUND_OPENING)
         return s->now;
     if (s->round.state == ELV_ROUND_OPEN) {
-        at = sooner(s->round.deadline, s->clock_at);
+        at = s->round.deadline;
+        if (s->round.stream)
+            at = sooner(at, s->round.may_at);
         if (sync->timer && !elv_core_is_survey(s))
             at = sooner(at, sync->timer(s->sync_state, &s->sync_cfg));
     }
+    if (clock_is_kept(s))
+        at = sooner(at, s->clock_at);
+    at = sooner(at, s->lapse_at);
     at = sooner(at, elv_core_opens_at(s));
     if (s->n_to_notify > 0)
         at = sooner(at, s->notify_at);

@@ -45,8 +45,8 @@ void elv_core_settle_survey(struct elv_server *s)
     s->head.reached = s->head.reached || elv_core_target_is_met(s, &s->round.sums.eval);
 }
 
-void elv_core_survey_stored(struct elv_server *s)
+void elv_core_survey_stored(struct elv_server *s, struct elv_actions *out)
 {
-    elv_core_end_round(s);
+    elv_core_end_round(s, out);
     elv_core_note_clients_score(s);
 }

@@ -9,7 +9,7 @@
  *     rule = gain    ; k has the greatest G(k) / T(k); blind: the greatest k / T(k);
  *                    ; adasync: k = k0 * sqrt(first loss / loss now)
  *     k0 = 1         ; with adasync
- *     depth = 10     ; versions over which G's estimates are means
+ *     depth = 15     ; versions over which G's estimates are means
  *     guard = 1.01   ; at least one more than last time when the loss rose by more than this factor
  *     memory = 50    ; a time seen so many rounds ago counts 1/e; 0: nothing is forgotten
  *     k_min = 1      ; never fewer, where so many are there; the quorum unless given
@@ -141,7 +141,7 @@ static size_t state_len(const struct elv_sync_cfg *cfg)
 static void begin(struct dbw *d, const struct elv_sync_cfg *cfg)
 {
     d->expires = ELV_NEVER;
-    elv_gain_init(&d->gain, (uint32_t)elv_param_get(cfg->params, "depth", 10.0));
+    elv_gain_init(&d->gain, (uint32_t)elv_param_get(cfg->params, "depth", 15.0));
     elv_time_table_init(table(d), cfg->clients_max, interrupting(cfg));
 }
 

@@ -30,6 +30,8 @@ double elv_tally_gain(const struct elv_tally *t, const struct elv_scales *scales
                       const struct elv_sync_scale *scale, uint64_t fleet)
 {
     uint64_t by = t->share;
+    if (scale->mixes) /* models have no effort */
+        return scale->step * elv_mean_gain(scales, t->weight);
     if (scale->by == ELV_SYNC_BY_CLAIMED)
         by = t->claim;
     else if (scale->by == ELV_SYNC_BY_FLEET)

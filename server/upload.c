@@ -161,6 +161,15 @@ struct elv_upload *elv_upload_pop(struct elv_uploads *u, struct elv_upload_queue
     return up;
 }
 
+void elv_upload_remove(struct elv_uploads *u, struct elv_upload_queue *q, struct elv_upload *up)
+{
+    for (uint32_t left = q->n; left > 0; left--) {
+        struct elv_upload *first = elv_upload_pop(u, q);
+        if (first != up)
+            elv_upload_push(u, q, first);
+    }
+}
+
 uint64_t elv_nonce_of(const uint8_t tag[ELV_CHUNK_TAG_LEN])
 {
     uint64_t nonce = 0;

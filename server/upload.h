@@ -98,6 +98,8 @@ size_t elv_chunk_ref_len(const struct elv_chunk_ref *r); /* of the chunk */
 
 void elv_upload_push(struct elv_uploads *u, struct elv_upload_queue *q, struct elv_upload *up);
 struct elv_upload *elv_upload_pop(struct elv_uploads *u, struct elv_upload_queue *q);
+/* Takes out one that is in it, wherever. */
+void elv_upload_remove(struct elv_uploads *u, struct elv_upload_queue *q, struct elv_upload *up);
 
 /* The nonce as a chunk's tag carries it. */
 uint64_t elv_nonce_of(const uint8_t tag[ELV_CHUNK_TAG_LEN]);

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/e2e_examples.sh BUILD - examples/server.ini and examples/job.ini name every key, none twice,
-# with its default, and are a configuration the server takes.
+# tests/e2e_examples.sh BUILD - examples/server.ini, examples/job.ini and examples/world.ini name
+# every key, none twice, with its default, and are configurations the server and the simulator take.
 . "$(dirname "$0")/e2e.sh"
 examples=$(cd "$(dirname "$0")/../examples" && pwd)
-ini=$examples/server.ini job=$examples/job.ini
+ini=$examples/server.ini job=$examples/job.ini world=$examples/world.ini
+elver_sim=$build/ports/sim/elver-sim
 
 say "the server takes them"
 refuses 0 'job.ini: ok' "$elver_server" --config "$ini" --job "$job" --check-config
@@ -37,4 +38,22 @@ say "what is commented out can be given as it stands"
 sed 's/^; \([a-z_]* = \)/\1/' "$ini" >"$dir/server.ini"
 sed 's/^; \([a-z_]* = \)/\1/' "$job" >"$dir/job.ini"
 refuses 0 'job.ini: ok' "$elver_server" --config "$dir/server.ini" --job "$dir/job.ini" --check-config
+
+say "the same of the world"
+"$elver_sim" --print-config | sed 's/ = .*//' >"$dir/keys"
+awk '/^\[/ { gsub(/[][]| .*/, ""); section = $0; next }
+     /^(; )?[a-z_]+[2-8]? = / { sub(/^; /, ""); print section "." $1 }' "$job" "$world" >"$dir/named"
+diff "$dir/keys" "$dir/named" || fail "the keys are not those of the simulator"
+"$elver_sim" --print-config | grep -E '^(world|device|link|availability|faults)\.' |
+    sed 's/    ; .*//' >"$dir/defaults.values"
+"$elver_sim" --world "$world" --print-config |
+    grep -E '^(world|device|link|availability|faults)\.' | sed 's/    ; .*//' >"$dir/inforce.values"
+diff "$dir/defaults.values" "$dir/inforce.values" || fail "these are not the defaults"
+cat >"$dir/run.ini" <<'JOB'
+[job]
+name = run
+rounds = 1
+JOB
+sed 's/^learning = network/learning = quadratic/' "$world" >"$dir/world.ini"
+refuses 0 '^run ' "$elver_sim" --job "$dir/run.ini" --world "$dir/world.ini" --clients 3
 say "passed"

@@ -25,6 +25,16 @@ static size_t decision(struct elv_bytes in, uint8_t out[ELV_REC_MAX])
     return elv_rec_decision_encode(&r, &sums, out);
 }
 
+static size_t counted(struct elv_bytes in, uint8_t out[ELV_REC_MAX])
+{
+    uint32_t client;
+    struct elv_rec_decision r;
+    struct elv_sums sums;
+    if (elv_rec_counted_decode(in, &client, &r, &sums) != ELV_OK)
+        return 0;
+    return elv_rec_counted_encode(client, &r, &sums, out);
+}
+
 static void assignments(struct elv_bytes in)
 {
     uint32_t assignment, n;
@@ -42,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     const struct elv_bytes in = {data + 1, size - 1};
-    switch (data[0] % 8) {
+    switch (data[0] % 16) {
     case 0:
         ROUND_TRIP(run)
     case 1:
@@ -57,6 +67,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ROUND_TRIP(version)
     case 6:
         len = decision(in, out);
+        break;
+    case 8:
+        ROUND_TRIP(offer)
+    case 9:
+        len = counted(in, out);
         break;
     default:
         assignments(in);

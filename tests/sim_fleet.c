@@ -90,6 +90,12 @@ static enum elv_err get_test(void *self, const uint32_t *index, uint32_t n, floa
     return ELV_OK;
 }
 
+void fleet_feeds(struct fleet_client *c)
+{
+    c->train = (struct elv_feed){.self = c, .count = count, .shape = shape, .get = get};
+    c->test = (struct elv_feed){.self = c, .count = count_test, .shape = shape, .get = get_test};
+}
+
 /* Clients. */
 
 static struct fleet_client *client_at(struct fleet *f, uint32_t node)
@@ -317,6 +323,21 @@ static void check_round_time(struct fleet *f)
         wrong(f, "I6: round %u is open for %.3f s", r->seq, (double)r->open_us / 1e6);
 }
 
+/* A client's own work is over when its time is, but for a commit that is being decided. */
+static void check_offers(struct fleet *f)
+{
+    const struct elv_server *s = f->server;
+    for (uint32_t i = 0; i < s->roster.n; i++) {
+        const struct elv_row *row = &s->roster.rows[i];
+        const elv_time_us ends = s->run_began + row->offer.granted + f->job.deadline_us;
+        if (row->waiting && row->offer.own && row->upload == ELV_ROW_NONE && s->now > ends)
+            wrong(f, "I6: client %u has work that is %.3f s over", row->client,
+                  (double)(s->now - ends) / 1e6);
+    }
+    if (s->kept.n > ELV_KEPT_MAX + 1)
+        wrong(f, "I5: %u versions are kept", s->kept.n);
+}
+
 /* What the clients found is the sum of all that was accepted, over restarts, too; only who could
  * not be stored at first may be missing. */
 static void check_scores(struct fleet *f)
@@ -357,6 +378,7 @@ static void stepped(void *self, uint32_t node, const struct elv_event *ev,
     history_server(f->history, ev, did);
     check_bounds(f);
     check_round_time(f);
+    check_offers(f);
     check_scores(f);
     mind_the_disk(f);
 }
@@ -420,8 +442,7 @@ static void add_client(struct fleet *f, uint32_t i)
         .seed = f->cfg.seed, .client = i, .round = 77, .purpose = ELV_RNG_TEST});
     c->fleet = f;
     c->number = f->cfg.numbers != NULL ? f->cfg.numbers[i] : i + 1;
-    c->train = (struct elv_feed){.self = c, .count = count, .shape = shape, .get = get};
-    c->test = (struct elv_feed){.self = c, .count = count_test, .shape = shape, .get = get_test};
+    fleet_feeds(c);
     c->node = elv_sim_add_client(
         f->w, &(struct elv_sim_node_cfg){
                   .host = {.self = f, .start = start_client, .gone = client_gone},
@@ -453,11 +474,15 @@ struct fleet *fleet_new(const struct fleet_cfg *cfg)
     add_server(f);
     for (uint32_t i = 0; i < cfg->n_clients; i++)
         add_client(f, i);
+    const struct elv_sync *sync = elv_sync_by_name(f->job.sync);
     struct history_cfg books = {.job = &f->job,
                                 .disk = elv_sim_disk_view(f->disk),
                                 .n_clients = cfg->n_clients,
                                 .squeeze = &f->squeeze,
-                                .loss = cfg->scores ? loss_of : NULL};
+                                .loss = cfg->scores ? loss_of : NULL,
+                                .stream = sync->flow == ELV_SYNC_STREAM,
+                                .scaled = sync->scale != NULL,
+                                .mixes = strcmp(sync->name, "fedasync") == 0};
     char why[ELV_JOB_ERROR_MAX] = "";
     const enum elv_err err = elv_scales_of(&f->job, cfg->n_clients, &books.scales, why);
     ELV_ASSERT(err == ELV_OK);

@@ -93,6 +93,9 @@ struct fleet {
     elv_time_us over_us, dead_us;
 };
 
+/* Gives a client of this number its toy data; nothing else of it is touched. */
+void fleet_feeds(struct fleet_client *c);
+
 /* Stops the program when the job cannot be: that is a mistake in the test. */
 struct fleet *fleet_new(const struct fleet_cfg *cfg);
 void fleet_free(struct fleet *f);

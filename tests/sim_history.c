@@ -376,6 +376,12 @@ static void check_ticket(struct history *h, const struct asked *q, const struct 
     if (!elv_code_is_success(r->code) || elv_ticket_decode(r->body, &t) != ELV_OK ||
         (t.what != ELV_WHAT_TRAIN && t.what != ELV_WHAT_EVALUATE))
         return;
+    if (t.version >= h->n_versions ||
+        memcmp(t.model, h->versions[t.version].rec.model, sizeof t.model) != 0) {
+        wrong(h, "I7: client %" PRIu32 " is given version %" PRIu32 " that was never published",
+              q->peer, t.version);
+        return;
+    }
     if (t.what == ELV_WHAT_EVALUATE &&
         (t.version != h->n_versions - 1 || t.version != h->cfg.job->rounds))
         wrong(h, "I7: client %" PRIu32 " is to evaluate version %" PRIu32 ", which is not the last",
@@ -459,7 +465,7 @@ static void note_decision(struct history *h, const struct elv_store_op *s)
                   rec.assignment, s->number);
         return;
     }
-    for (uint32_t i = 0; i < c->n; i++)
+    for (uint32_t i = 0; i < c->n && !h->cfg.stream; i++)
         if (c->decisions[i].rec.seq == rec.seq && c->decisions[i].rec.weight > 0 && rec.weight > 0)
             wrong(h, "I1: client %" PRIu64 " counts twice in round %" PRIu32, s->number, rec.seq);
     if (rec.decision == ELV_ACCEPTED && rec.weight > 0)
@@ -477,22 +483,31 @@ static bool counts(const struct decision *d, uint32_t seq)
     return d->rec.seq == seq && d->rec.decision == ELV_ACCEPTED && d->rec.weight > 0;
 }
 
-static void check_base(struct history *h, uint32_t number, uint32_t assignment, uint32_t version)
+static void check_base(struct history *h, uint32_t number, const struct elv_rec_decision *rec)
 {
     const struct client *c = &h->clients[number];
+    const uint32_t version = h->cfg.stream ? rec->version : h->n_versions - 1;
     for (uint32_t i = 0; i < c->n_offers; i++)
-        if (c->offers[i].assignment == assignment) {
-            if (c->offers[i].version != version)
+        if (c->offers[i].assignment == rec->assignment) {
+            if (c->offers[i].version != version || version >= h->n_versions)
                 wrong(h, "I7: client %" PRIu32 " trained from %" PRIu32 ", is mixed into %" PRIu32,
                       number, c->offers[i].version, version);
             return;
         }
     wrong(h, "client %" PRIu32 " contributes to assignment %" PRIu32 " without a ticket", number,
-          assignment);
+          rec->assignment);
 }
 
+/* What the contributors of a version add up to. */
+struct mix {
+    int64_t *sum;  /* of the updates, in fixed point */
+    double *bases; /* of what their clients started from; NULL: models are not mixed */
+    uint64_t weight;
+    uint32_t n;
+};
+
 static void add_update(struct history *h, uint32_t number, const struct elv_rec_decision *rec,
-                       int64_t *sum)
+                       struct mix *m)
 {
     const struct attempt *a = attempt_of(&h->clients[number], rec->assignment, rec->nonce);
     if (a == NULL) {
@@ -500,37 +515,90 @@ static void add_update(struct history *h, uint32_t number, const struct elv_rec_
               rec->assignment);
         return;
     }
+    m->n++;
+    m->weight += rec->weight;
     for (uint32_t i = 0; i < h->n_params; i++)
-        sum[i] += rec->weight * (int64_t)rint(ldexp((double)a->v[i], h->cfg.scales.value_bits));
+        m->sum[i] += rec->weight * (int64_t)rint(ldexp((double)a->v[i], h->cfg.scales.value_bits));
+    for (uint32_t i = 0; i < h->n_params && m->bases != NULL && rec->version < h->n_versions; i++)
+        m->bases[i] += rec->weight * (double)h->versions[rec->version].b[i];
 }
 
-/* The model that `rec`, made from the version before, must have: f32 [n_params]. */
-static float *expected_model(struct history *h, const struct elv_rec_version *rec)
+static struct mix mix_of(struct history *h, uint32_t seq)
 {
-    const struct version *last = &h->versions[h->n_versions - 1];
-    int64_t *sum = zeroed(h->n_params, sizeof *sum);
-    uint64_t weights = 0;
-    uint32_t n = 0;
+    struct mix m = {.sum = zeroed(h->n_params, sizeof *m.sum)};
+    if (h->cfg.mixes)
+        m.bases = zeroed(h->n_params, sizeof *m.bases);
     for (uint32_t number = 1; number <= h->cfg.n_clients; number++)
         for (uint32_t i = 0; i < h->clients[number].n; i++) {
             const struct decision *d = &h->clients[number].decisions[i];
-            if (!counts(d, rec->seq))
+            if (!counts(d, seq))
                 continue;
-            n++;
-            weights += d->rec.weight;
-            check_base(h, number, d->rec.assignment, h->n_versions - 1);
-            add_update(h, number, &d->rec, sum);
+            check_base(h, number, &d->rec);
+            add_update(h, number, &d->rec, &m);
         }
-    if (n != rec->n_used || weights != rec->weight_sum)
+    return m;
+}
+
+/* The model that `rec`, made from the version before, must have: f32 [n_params]. */
+static float *mean_model(const struct history *h, const struct mix *m)
+{
+    const struct version *last = &h->versions[h->n_versions - 1];
+    const double gain = ldexp(1.0 / (double)m->weight, -h->cfg.scales.value_bits);
+    float *w = zeroed(h->n_params, sizeof *w);
+    for (uint32_t i = 0; i < h->n_params; i++)
+        w[i] = last->w[i] + (float)((double)m->sum[i] * gain);
+    return w;
+}
+
+/* Where the version may lie: from `w` in this direction. */
+static double direction(const struct history *h, const struct mix *m, uint32_t i)
+{
+    const double w = (double)h->versions[h->n_versions - 1].w[i], weight = (double)m->weight;
+    const double step = ldexp((double)m->sum[i] / weight, -h->cfg.scales.value_bits);
+    return m->bases == NULL ? step : m->bases[i] / weight - w + step;
+}
+
+/* The model stored is that of the contributors, but for one factor on the step. The factor is read
+ * off the coordinate that moved most. */
+static void check_direction(struct history *h, const struct mix *m, const float *stored)
+{
+    const float *w = h->versions[h->n_versions - 1].w;
+    uint32_t far = 0;
+    for (uint32_t i = 1; i < h->n_params; i++)
+        if (fabs(direction(h, m, i)) > fabs(direction(h, m, far)))
+            far = i;
+    const double way = direction(h, m, far);
+    const double factor = way == 0.0 ? 0.0 : ((double)stored[far] - (double)w[far]) / way;
+    if (!(factor >= 0.0 && factor < 100.0) || (h->cfg.mixes && factor > 1.0 + 1e-4))
+        wrong(h, "I4: version %" PRIu32 " is %g times the step", h->n_versions, factor);
+    for (uint32_t i = 0; i < h->n_params; i++) {
+        const double want = (double)w[i] + factor * direction(h, m, i);
+        if (fabs((double)stored[i] - want) > 1e-5 * (1.0 + fabs(want) + fabs(factor * way)))
+            wrong(h, "I4: model %" PRIu32 " is not made of its contributors: %g, not %g",
+                  h->n_versions, (double)stored[i], want);
+    }
+}
+
+/* The master model of a version: computed, or what is `stored` if that can be it. */
+static float *expected_model(struct history *h, const struct elv_rec_version *rec,
+                             const float *stored)
+{
+    struct mix m = mix_of(h, rec->seq);
+    float *w;
+    if (m.n != rec->n_used || m.weight != rec->weight_sum)
         wrong(h,
               "I4: round %" PRIu32 " has %" PRIu32 " contributors of weight %" PRIu64
               ", version %" PRIu32 " says %" PRIu32 " of weight %" PRIu64,
-              rec->seq, n, weights, h->n_versions, rec->n_used, rec->weight_sum);
-    const double gain = ldexp(1.0 / (double)weights, -h->cfg.scales.value_bits);
-    float *w = zeroed(h->n_params, sizeof *w);
-    for (uint32_t i = 0; i < h->n_params; i++)
-        w[i] = last->w[i] + (float)((double)sum[i] * gain);
-    free(sum);
+              rec->seq, m.n, m.weight, h->n_versions, rec->n_used, rec->weight_sum);
+    if (h->cfg.scaled && stored != NULL && m.weight > 0) {
+        check_direction(h, &m, stored);
+        w = zeroed(h->n_params, sizeof *w);
+        memcpy(w, stored, h->n_params * sizeof *w);
+    } else {
+        w = mean_model(h, &m);
+    }
+    free(m.sum);
+    free(m.bases);
     return w;
 }
 
@@ -578,19 +646,14 @@ static float *model_in(struct history *h, const struct elv_store_op *file)
     return w;
 }
 
-static void check_model(struct history *h, const struct version *v, const struct elv_actions *did)
+static void check_model(struct history *h, const struct version *v, const float *stored)
 {
-    float *stored = NULL;
     uint8_t published[32];
-    const size_t len = 4u * (size_t)h->n_params;
     digest(v->b, h->n_params, published);
     if (memcmp(published, v->rec.model, sizeof published) != 0)
         wrong(h, "model %" PRIu32 " is not the one its digest names", h->n_versions);
-    if (v->rec.master)
-        stored = model_in(h, file_of(did, ELV_FILE_MASTER, h->n_versions));
-    if (memcmp(v->rec.master && stored != NULL ? stored : v->b, v->w, len) != 0)
+    if (memcmp(stored, v->w, 4u * (size_t)h->n_params) != 0)
         wrong(h, "I4: model %" PRIu32 " is not the mean of its contributors", h->n_versions);
-    free(stored);
 }
 
 static void check_again(struct history *h, uint64_t number, const struct elv_rec_version *rec)
@@ -623,14 +686,19 @@ static void note_version(struct history *h, const struct elv_store_op *s,
     v.b = model_in(h, file_of(did, ELV_FILE_MODEL, h->n_versions));
     if (v.b == NULL)
         return;
+    float *master = NULL;
+    if (v.rec.master)
+        master = model_in(h, file_of(did, ELV_FILE_MASTER, h->n_versions));
+    const float *stored = master != NULL ? master : v.b;
     if (s->number == 0) {
         v.w = zeroed(h->n_params, sizeof *v.w);
         memcpy(v.w, v.b, h->n_params * sizeof *v.w);
     } else {
-        v.w = expected_model(h, &v.rec);
+        v.w = expected_model(h, &v.rec, stored);
         h->sums.versions++;
     }
-    check_model(h, &v, did);
+    check_model(h, &v, stored);
+    free(master);
     add_version(h, &v);
 }
 

@@ -5,12 +5,14 @@
  * books, and compares. It knows the protocol and the ledger's records but shares no arithmetic with
  * the server: the model each version must have is computed here a second time, the plain way.
  *
- *   I1  a client's contribution enters a round at most once
+ *   I1  a client's contribution enters a round at most once; in a stream, where a client may have
+ *       several in one version, each of them does
  *   I2  an acknowledged commit is durable, in the aggregate or refused on record, and never changes
  *   I3  the version rises one by one
- *   I4  sum of weights and model are those of the recorded contributors
- *   I7  every contributor trained from the version the round started from, and who only evaluates
- *       is given the last version
+ *   I4  sum of weights and model are those of the recorded contributors; where the policy scales
+ *       the step by what is not on record, it is theirs but for that one factor
+ *   I7  every contributor trained from the version the round started from, in a stream from the one
+ *       its ticket named, and who only evaluates is given the last version
  *
  * Memory bounds (I5), armed deadlines (I6) and progress (I8) need the server itself: see
  * sim_rounds.c. */
@@ -29,6 +31,9 @@ struct history_cfg {
     uint32_t n_clients;                         /* client numbers are 1 .. n_clients */
     const struct elv_squeeze *squeeze;          /* borrowed; to read deflated chunks */
     double (*loss)(const float *w, uint32_t n); /* that the server's scorer finds; NULL: none */
+    bool stream;                                /* the job's policy lets clients start */
+    bool scaled; /* and steps are scaled by a factor that only it knows */
+    bool mixes;  /* and models are mixed, not steps added */
 };
 
 struct history_sums {

@@ -35,49 +35,116 @@ struct totals {
     struct fleet_sums server;
 };
 
+/* What every seed has, then what its set adds. */
+#define COMMON                                                                                     \
+    {"job", "rounds", "25"}, { "sync", "deadline", "20s" }
+#define END                                                                                        \
+    {                                                                                              \
+        NULL, NULL, NULL                                                                           \
+    }
+
+/* A seed's place is its remainder: vandals come with the second, disks fail with the fourth. */
+enum { PLACES = 4, KEYS = 16 };
+static const struct fleet_key asking[][KEYS] = {
+    {COMMON,
+     {"sync", "policy", "bsp"},
+     {"transfer", "up", "f32"},
+     {"transfer", "down", "f32"},
+     {"sync", "quorum", "2"},
+     {"eval", "on", "both"},
+     END},
+    {COMMON,
+     {"sync", "policy", "backup"},
+     {"sync", "backup", "2"},
+     {"transfer", "up", "f32"},
+     {"transfer", "down", "f32"},
+     {"sync", "quorum", "3"},
+     {"aggregate", "max_weight", "30"},
+     {"eval", "on", "both"},
+     END},
+    {COMMON,
+     {"sync", "policy", "bsp"},
+     {"transfer", "up", "q8"},
+     {"transfer", "down", "q8"},
+     {"transfer", "deflate", "on"},
+     {"sync", "quorum", "4"},
+     {"data", "holdout", "0.2"},
+     {"eval", "every", "2"},
+     {"eval", "on", "clients"},
+     END},
+    {COMMON,
+     {"sync", "policy", "backup"},
+     {"sync", "backup", "3"},
+     {"transfer", "up", "f32"},
+     {"transfer", "down", "q8"},
+     {"sync", "quorum", "2"},
+     {"client", "optimizer", "sgd momentum 0.9"},
+     END},
+};
+
+/* Policies that let clients start. Versions come slowly enough to meet all the trouble. */
+#define PACED                                                                                      \
+    COMMON, { "sync", "publish_interval", "5s" }
+static const struct fleet_key streaming[][KEYS] = {
+    {PACED,
+     {"sync", "policy", "ssp"},
+     {"transfer", "up", "f32"},
+     {"transfer", "down", "f32"},
+     {"eval", "on", "both"},
+     END},
+    {PACED,
+     {"sync", "policy", "asp"},
+     {"transfer", "up", "f32"},
+     {"transfer", "down", "q8"},
+     {"sync", "quorum", "2"},
+     {"aggregate", "max_weight", "30"},
+     {"eval", "on", "both"},
+     END},
+    {PACED,
+     {"sync", "policy", "fedbuff"},
+     {"sync", "buffer", "6"},
+     {"transfer", "up", "q8"},
+     {"transfer", "down", "q8"},
+     {"transfer", "deflate", "on"},
+     {"data", "holdout", "0.2"},
+     {"eval", "every", "2"},
+     {"eval", "on", "clients"},
+     END},
+    {PACED,
+     {"sync", "policy", "fedasync"},
+     {"transfer", "up", "f32"},
+     {"transfer", "down", "q8"},
+     {"client", "optimizer", "sgd momentum 0.9"},
+     END},
+    {PACED, {"sync", "policy", "ebsp"}, {"transfer", "up", "q8"}, {"transfer", "down", "f32"}, END},
+    {PACED,
+     {"sync", "policy", "fedbuff"},
+     {"sync", "buffer", "5"},
+     {"sync", "concurrency", "4"},
+     {"sync", "quorum", "2"},
+     {"transfer", "up", "f32"},
+     {"transfer", "down", "f32"},
+     {"eval", "on", "clients"},
+     END},
+    {PACED,
+     {"sync", "policy", "psp"},
+     {"sync", "beta", "2"},
+     {"sync", "staleness", "polynomial"},
+     {"transfer", "up", "f32"},
+     {"transfer", "down", "f32"},
+     END},
+    {PACED, {"sync", "policy", "dssp"}, {"transfer", "up", "q8"}, {"transfer", "down", "q8"}, END},
+};
+#define N_OF(sets) (sizeof(sets) / sizeof(sets)[0])
+_Static_assert(N_OF(asking) % PLACES == 0 && N_OF(streaming) % PLACES == 0, "whole rows of sets");
+
+/* Four seeds ask, the next four stream, and so on through all sets. */
 static const struct fleet_key *keys_of(uint64_t seed)
 {
-    static const struct fleet_key sets[4][12] = {
-        {{"sync", "policy", "bsp"},
-         {"transfer", "up", "f32"},
-         {"transfer", "down", "f32"},
-         {"job", "rounds", "25"},
-         {"sync", "deadline", "20s"},
-         {"sync", "quorum", "2"},
-         {"eval", "on", "both"},
-         {NULL, NULL, NULL}},
-        {{"sync", "policy", "backup"},
-         {"sync", "backup", "2"},
-         {"transfer", "up", "f32"},
-         {"transfer", "down", "f32"},
-         {"job", "rounds", "25"},
-         {"sync", "deadline", "20s"},
-         {"sync", "quorum", "3"},
-         {"aggregate", "max_weight", "30"},
-         {"eval", "on", "both"},
-         {NULL, NULL, NULL}},
-        {{"sync", "policy", "bsp"},
-         {"transfer", "up", "q8"},
-         {"transfer", "down", "q8"},
-         {"transfer", "deflate", "on"},
-         {"job", "rounds", "25"},
-         {"sync", "deadline", "20s"},
-         {"sync", "quorum", "4"},
-         {"data", "holdout", "0.2"},
-         {"eval", "every", "2"},
-         {"eval", "on", "clients"},
-         {NULL, NULL, NULL}},
-        {{"sync", "policy", "backup"},
-         {"sync", "backup", "3"},
-         {"transfer", "up", "f32"},
-         {"transfer", "down", "q8"},
-         {"job", "rounds", "25"},
-         {"sync", "deadline", "20s"},
-         {"sync", "quorum", "2"},
-         {"client", "optimizer", "sgd momentum 0.9"},
-         {NULL, NULL, NULL}},
-    };
-    return sets[seed % 4];
+    const uint64_t row = seed / PLACES / 2, place = seed % PLACES;
+    if (seed / PLACES % 2 == 0)
+        return asking[(row * PLACES + place) % N_OF(asking)];
+    return streaming[(row * PLACES + place) % N_OF(streaming)];
 }
 
 static void line(void *ctx, const char *text)

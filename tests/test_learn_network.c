@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -276,6 +277,36 @@ static void the_bits_depend_on_nobody_else_in_the_call(void **state)
     }
 }
 
+static void *train_in_a_thread(void *learner)
+{
+    static _Thread_local float base[PARAMS_MAX];
+    struct elv_lab_learner *l = learner;
+    l->init(l->self, base);
+    return train_all(l, base, CLIENTS, false);
+}
+
+static void learners_of_several_threads_share_one_data_set(void **state)
+{
+    (void)state;
+    enum { THREADS = 3 };
+    const struct elv_job job = job_of(&wishes[1]);
+    struct elv_lab_learner l[THREADS];
+    pthread_t thread[THREADS];
+    void *got[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        l[i] = open_learner(&job, (struct elv_lab_network_cfg){.seed = 42});
+        assert_int_equal(pthread_create(&thread[i], NULL, train_in_a_thread, &l[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(thread[i], &got[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        assert_memory_equal(got[i], got[0], (size_t)CLIENTS * l[i].n_params * sizeof(float));
+        l[i].free(l[i].self);
+    }
+    for (int i = 0; i < THREADS; i++)
+        free(got[i]);
+}
+
 static struct elv_lab_task train_one(struct elv_lab_learner *l, uint32_t client, float *update)
 {
     static float base[PARAMS_MAX];
@@ -544,6 +575,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_piece_of_work_ends_in_the_bits_of_a_client_node),
         cmocka_unit_test(the_bits_depend_on_nobody_else_in_the_call),
+        cmocka_unit_test(learners_of_several_threads_share_one_data_set),
         cmocka_unit_test(bytes_are_those_of_the_codec_and_compression_makes_them_fewer),
         cmocka_unit_test(a_version_takes_as_many_steps_to_fetch_as_were_missed),
         cmocka_unit_test(training_in_rounds_makes_the_score_better),

@@ -112,6 +112,27 @@ static const struct elv_rec_round survey = {
 ALSO(last_head, head, last_head)
 ALSO(survey, round, survey)
 
+/* Of a stream. */
+static const struct elv_rec_head stream_head = {.version = 7,
+                                                .next_seq = 9,
+                                                .next_assignment = 12,
+                                                .best_accuracy = -1.0,
+                                                .log = 8,
+                                                .void_below = 3};
+static const struct elv_rec_clock run_clock = {.seq = 9, .elapsed_us = 12, .run_us = 99000000};
+static const struct elv_rec_round stream_round = {.what = ELV_WHAT_TRAIN,
+                                                  .version = 7,
+                                                  .assignment = 11,
+                                                  .weight_bits = 3,
+                                                  .deadline_us = 30000000,
+                                                  .stream = true};
+static const struct elv_rec_offer offer_rec = {
+    .assignment = 12, .seq = 9, .version = 7, .granted_us = 98000000, .size = {0, 5, 32}};
+ALSO(stream_head, head, stream_head)
+ALSO(run_clock, clock, run_clock)
+ALSO(stream_round, round, stream_round)
+SHAPE(offer, offer_rec)
+
 static size_t encode_decision(uint8_t out[ELV_REC_MAX])
 {
     return elv_rec_decision_encode(&decision, &sums, out);
@@ -125,6 +146,21 @@ static size_t encode_named(uint8_t out[ELV_REC_MAX])
 static size_t encode_used(uint8_t out[ELV_REC_MAX])
 {
     return elv_rec_decision_encode(&used, &named, out);
+}
+
+static size_t encode_counted(uint8_t out[ELV_REC_MAX])
+{
+    return elv_rec_counted_encode(77, &used, &sums, out);
+}
+
+static enum elv_err decode_counted(struct elv_bytes in, uint8_t out[ELV_REC_MAX], size_t *len)
+{
+    uint32_t who = 0;
+    struct elv_rec_decision got;
+    struct elv_sums found;
+    const enum elv_err err = elv_rec_counted_decode(in, &who, &got, &found);
+    *len = err == ELV_OK ? elv_rec_counted_encode(who, &got, &found, out) : 0;
+    return err;
 }
 
 static enum elv_err decode_decision(struct elv_bytes in, uint8_t out[ELV_REC_MAX], size_t *len)
@@ -155,6 +191,11 @@ static const struct {
     {"last head", encode_last_head, decode_head, 35, 0x775d1690, 31, 1},
     {"named sums", encode_named, decode_decision, 142, 0x1f421a47, 101, 1},
     {"survey", encode_survey, decode_round, 30, 0x68bb68a0, 29, 1},
+    {"head of a stream", encode_stream_head, decode_head, 43, 0x14e0773d, 0, 2},
+    {"run clock", encode_run_clock, decode_clock, 21, 0x94b92c73, 0, 2},
+    {"round of a stream", encode_stream_round, decode_round, 29, 0xcea0f111, 0, 2},
+    {"offer", encode_offer, decode_offer, 33, 0x74e156cb, 0, 1},
+    {"counted", encode_counted, decode_counted, 130, 0x24931c07, 0, 1},
     {"used", encode_used, decode_decision, 166, 0x77fbc40f, 125, 2},
 };
 enum { N_RECORDS = sizeof records / sizeof records[0] };

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "ports/sim/lab/learn_local.h"
 #include "tests/sim_fleet.h"
 #include "tests/swarm_case.h"
 
@@ -47,17 +48,9 @@ static void take_notes(struct fleet *f, uint64_t *number)
     }
 }
 
-static void run_messages(const struct row *row)
+/* Until the last round has closed. */
+static struct fleet *run_fleet(const struct fleet_key *keys)
 {
-    const struct fleet_key keys[] = {
-        {"sync", "policy", row->policy},
-        {"sync", row->key, row->value},
-        {"sync", "quorum", "1"},
-        {"select", "min_clients", "8"},
-        {"client", "local_epochs", "10"},
-        {"job", "rounds", "12"},
-        {NULL, NULL, NULL},
-    };
     uint64_t number = 0;
     memset(messages, 0, sizeof messages);
     n_messages = 0;
@@ -73,7 +66,21 @@ static void run_messages(const struct row *row)
         take_notes(f, &number);
     }
     assert_null(fleet_wrong(f));
-    fleet_free(f);
+    return f;
+}
+
+static void run_messages(const struct row *row)
+{
+    const struct fleet_key keys[] = {
+        {"sync", "policy", row->policy},
+        {"sync", row->key, row->value},
+        {"sync", "quorum", "1"},
+        {"select", "min_clients", "8"},
+        {"client", "local_epochs", "10"},
+        {"job", "rounds", "12"},
+        {NULL, NULL, NULL},
+    };
+    fleet_free(run_fleet(keys));
 }
 
 static uint32_t samples(void *self, uint32_t client)
@@ -124,11 +131,9 @@ static void rounds_use_the_same_clients_and_take_as_long(void **state)
 {
     (void)state;
     static const struct row rows[] = {
-        {"bsp", "deadline", "60s"},
-        {"bsp", "deadline", "2600ms"}, /* the slow ones are late, and late again */
-        {"backup", "k", "5"},
-        {"backup", "backup", "1"},
-        {"dbw", "rule", "blind"},
+        {"bsp", "deadline", "60s"}, {"bsp", "deadline", "2600ms"}, /* the slow ones are late, and
+                                                                      late again */
+        {"backup", "k", "5"},       {"backup", "backup", "1"},     {"dbw", "rule", "blind"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         run_messages(&rows[i]);
@@ -144,10 +149,175 @@ static void rounds_use_the_same_clients_and_take_as_long(void **state)
     }
 }
 
+/* Streams: what each client delivered in a minute, and how stale it was. */
+
+enum { MINUTE = 60 };
+
+struct flow {
+    uint32_t used[CLIENTS + 1], versions;
+    double stale;
+};
+
+static void stream_messages(const struct fleet_key *keys, struct flow *out)
+{
+    uint64_t number = 0;
+    uint32_t rounds = 0;
+    const struct elv_note *n;
+    struct fleet *f = fleet_new(&(struct fleet_cfg){.seed = 1,
+                                                    .n_clients = CLIENTS,
+                                                    .keys = keys,
+                                                    .slice = 1,
+                                                    .step_us = STEP_US,
+                                                    .slow = CLIENTS,
+                                                    .steady = true});
+    *out = (struct flow){.versions = 0};
+    while (elv_sim_now(f->w) < MINUTE * SECOND) {
+        elv_sim_run(f->w, elv_sim_now(f->w) + STEP_US);
+        while ((n = elv_note_next(&f->server->notes, &number)) != NULL) {
+            if (n->kind == ELV_NOTE_UPDATE_ACCEPTED)
+                out->used[n->client]++;
+            if (n->kind == ELV_NOTE_ROUND_CLOSED) {
+                out->stale += n->report.staleness * n->report.n_used;
+                rounds += n->report.n_used;
+                out->versions = n->version;
+            }
+        }
+    }
+    assert_null(elv_sim_broken(f->w));
+    out->stale /= rounds;
+    fleet_free(f);
+}
+
+static void stream_times(const struct swarm_key *keys, struct flow *out)
+{
+    static struct swarm_case c;
+    struct elv_lab_trace t = speeds();
+    swarm_case_init(&c, keys, CLIENTS);
+    c.learner.samples = samples;
+    c.world.trace = &t;
+    c.world.device.per = ELV_LAB_PER_STEP;
+    c.world.horizon_s = MINUTE;
+    const struct elv_lab_summary sum = swarm_case_run(&c);
+    *out = (struct flow){.versions = sum.version, .stale = sum.stale_mean};
+    for (uint32_t i = 0; i < c.n_events; i++)
+        if (c.events[i].kind == ELV_LAB_USED)
+            out->used[c.events[i].client]++;
+    swarm_case_free(&c);
+    elv_lab_trace_free(&t);
+}
+
+static void streams_let_the_same_clients_run_as_far(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"asp", "publish_interval", "1s"}, {"asp", "publish_interval", "0s"},
+        {"ssp", "threshold", "1"},         {"dssp", "low", "2"},
+        {"fedbuff", "buffer", "4"},        {"fedasync", "alpha", "0.1"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct flow a, b;
+        const struct fleet_key fleet_keys[] = {
+            {"sync", "policy", rows[i].policy},
+            {"sync", rows[i].key, rows[i].value},
+            {"select", "min_clients", "8"},
+            {"client", "local_epochs", "10"},
+            {NULL, NULL, NULL},
+        };
+        const struct swarm_key keys[] = {
+            {"sync", "policy", rows[i].policy}, {"sync", rows[i].key, rows[i].value},
+            {"select", "min_clients", "8"},     {"client", "local_epochs", "10"},
+            {"client", "batch_size", "8"},      {NULL, NULL, NULL},
+        };
+        stream_messages(fleet_keys, &a);
+        stream_times(keys, &b);
+        for (uint32_t k = 1; k <= CLIENTS; k++) { /* the server takes some time to publish */
+            const uint32_t off = 1 + b.used[k] / 30;
+            assert_in_range(a.used[k] + off, b.used[k], b.used[k] + 2 * off);
+        }
+        assert_in_range(a.versions, b.versions * 95 / 100, b.versions * 105 / 100);
+        /* At the moment of a publication one may get the version before, the other the new one. */
+        assert_true(a.stale > 0.75 * b.stale && a.stale < 1.25 * b.stale);
+    }
+}
+
+/* A learner that trains the clients of a fleet, one after the other. */
+
+struct pupil {
+    struct fleet_client client; /* whose turn it is */
+    struct elv_lab_local *local;
+};
+
+static void init_model(void *self, float *w)
+{
+    elv_lab_local_init(((struct pupil *)self)->local, w);
+}
+
+static enum elv_err train(void *self, struct elv_lab_task *tasks, uint32_t n)
+{
+    struct pupil *p = self;
+    enum elv_err err = ELV_OK;
+    for (uint32_t i = 0; i < n && err == ELV_OK; i++) {
+        p->client.number = tasks[i].client;
+        err = elv_lab_local_work(p->local, &tasks[i]);
+    }
+    return err;
+}
+
+static void train_swarm(const struct elv_job *job, uint8_t model[32])
+{
+    static struct swarm_case c;
+    struct pupil p = {.client.number = 1};
+    fleet_feeds(&p.client);
+    const struct elv_lab_local_cfg cfg = {.model = &job->model,
+                                          .job = job,
+                                          .seed = job->seed,
+                                          .n_clients = CLIENTS,
+                                          .examples = 64,
+                                          .train = &p.client.train,
+                                          .test = &p.client.test};
+    assert_int_equal(elv_lab_local_new(&p.local, &cfg), ELV_OK);
+    swarm_case_init(&c, NULL, CLIENTS);
+    c.learner = (struct elv_lab_learner){.self = &p,
+                                         .n_params = job->model.n_shared,
+                                         .gather_max = 3,
+                                         .init = init_model,
+                                         .samples = samples,
+                                         .train = train};
+    c.cfg.job = job;
+    c.cfg.seed = job->seed;
+    c.cfg.rounds = ROUNDS;
+    memcpy(model, swarm_case_run(&c).model, 32);
+    swarm_case_free(&c);
+    elv_lab_local_free(p.local);
+}
+
+static void the_model_learnt_is_the_same_to_the_last_bit(void **state)
+{
+    (void)state;
+    static const struct fleet_key keys[][8] = {
+        {{"transfer", "up", "f32"}},
+        {{"transfer", "up", "q8"}, {"transfer", "down", "q8"}, {"client", "proximal", "0.1"}},
+        {{"aggregate", "weight", "seen"}, {"client", "learning_rate_decay", "0.9"}},
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        struct fleet_key all[12] = {
+            {"sync", "quorum", "8"}, {"select", "min_clients", "8"}, {"job", "rounds", "12"}};
+        uint8_t model[32];
+        for (size_t k = 0; keys[i][k].section; k++)
+            all[3 + k] = keys[i][k];
+        struct fleet *f = run_fleet(all);
+        train_swarm(&f->job, model);
+        assert_memory_equal(model, elv_server_stats(f->server)->model, 32);
+        fleet_free(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounds_use_the_same_clients_and_take_as_long),
+        cmocka_unit_test(streams_let_the_same_clients_run_as_far),
+        cmocka_unit_test(the_model_learnt_is_the_same_to_the_last_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

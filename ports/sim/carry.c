@@ -79,7 +79,8 @@ struct packet *sim_packet_clone(const struct packet *p)
 static elv_time_us arrival(struct sim_node *n, struct lane *lane, elv_time_us base)
 {
     const struct elv_sim_link *l = &n->cfg.link;
-    elv_time_us at = base + elv_sim_delay_draw(&l->delay, &n->net);
+    elv_time_us at = base + (l->draw != NULL ? l->draw(l->draw_self, &n->net)
+                                             : elv_sim_delay_draw(&l->delay, &n->net));
     if (elv_sim_chance(&n->net, l->reorder_ppm))
         return at + elv_sim_delay_draw(&l->held_back, &n->net);
     if (l->in_order && at < lane->last_us)

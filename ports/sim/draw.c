@@ -1,31 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ports/sim/draw.h"
 
-#include <math.h>
-
 #include "common/assert.h"
+#include "common/exact.h"
 
 /* Uniform in (0, 1]: a logarithm of it is always finite. */
-static double unit(struct elv_rng *r) { return ((double)(elv_rng_u64(r) >> 11) + 1.0) * 0x1p-53; }
+static float unit(struct elv_rng *r) { return elv_rng_unit(r) + 0x1p-24f; }
 
-static double normal(struct elv_rng *r) /* Box and Muller, 1958; one of the pair is enough here */
-{
-    const double radius = sqrt(-2.0 * log(unit(r)));
-    return radius * cos(6.283185307179586 * unit(r));
-}
-
+/* No function of the C library: the same seed gives the same world on every machine. */
 static elv_time_us on_top(const struct elv_sim_delay *d, struct elv_rng *r)
 {
     const double spread = (double)d->spread_us;
     double extra = 0;
+    float x;
     switch (d->shape) {
     case ELV_SIM_UNIFORM:
         return elv_sim_between(r, 0, d->spread_us);
     case ELV_SIM_EXPONENTIAL:
-        extra = -spread * log(unit(r));
+        extra = -spread * (double)elv_ln(unit(r));
         break;
     case ELV_SIM_LOGNORMAL:
-        extra = spread * exp(d->sigma * normal(r));
+        x = (float)d->sigma * elv_rng_normal(r);
+        extra = spread * (double)elv_exp(x < 88.0f ? x : 88.0f);
         break;
     }
     const double year = 3.2e13; /* microseconds; keeps the conversion below defined */

@@ -74,9 +74,7 @@ static void bury(struct elv_sim *w, uint32_t node)
     n->life++;
     n->disk_due = ELV_NEVER;
     elv_sim_timers_set(&w->timers, node, ELV_NEVER);
-    for (struct work *k = n->works; k != NULL; k = k->next)
-        k->dead = true;
-    n->works = NULL;
+    sim_work_lost(w, node);
     net_node_gone(w, node);
     if (n->cfg.host.gone != NULL)
         n->cfg.host.gone(n->cfg.host.self, node);
@@ -198,7 +196,7 @@ static bool dies(struct elv_sim *w, uint32_t node)
 
 static void carry_out(struct elv_sim *w, uint32_t node)
 {
-    const struct elv_actions *did = &w->nodes[node]->actions;
+    const struct elv_actions *did = &w->actions;
     if (did->n == 0 || dies(w, node))
         return;
     store(w, node, did);
@@ -221,19 +219,20 @@ void sim_deliver(struct elv_sim *w, uint32_t node, struct elv_event *ev)
     ev->now = local(n, w->now);
     ELV_ASSERT(ev->now >= n->last_now);
     n->last_now = ev->now;
-    n->actions.n = 0;
+    w->actions.n = 0;
+    w->actions.cap = n->node.actions_max;
     sim_log_event(w, node, ev);
     n->stepping = true;
-    n->node.step(n->node.self, ev, &n->actions);
+    n->node.step(n->node.self, ev, &w->actions);
     w->stats.events++;
-    if (n->actions.n > n->actions.cap) {
+    if (w->actions.n > w->actions.cap) {
         sim_break(w, "more actions than actions_max");
-        n->actions.n = 0;
+        w->actions.n = 0;
     }
-    for (uint32_t i = 0; i < n->actions.n; i++)
-        sim_log_action(w, node, &n->actions.at[i]);
+    for (uint32_t i = 0; i < w->actions.n; i++)
+        sim_log_action(w, node, &w->actions.at[i]);
     if (w->cfg.watch.stepped != NULL)
-        w->cfg.watch.stepped(w->cfg.watch.self, node, ev, &n->actions);
+        w->cfg.watch.stepped(w->cfg.watch.self, node, ev, &w->actions);
     n->stepping = false;
     const uint32_t life = n->life;
     carry_out(w, node);
@@ -257,11 +256,10 @@ static void start(struct elv_sim *w, uint32_t node)
         return;
     }
     ELV_ASSERT(n->node.actions_max > 0);
-    if (n->node.actions_max > n->actions_cap) {
-        n->actions_cap = n->node.actions_max;
-        n->actions.at = elv_sim_grow(n->actions.at, n->actions_cap, sizeof *n->actions.at);
+    if (n->node.actions_max > w->actions_cap) {
+        w->actions_cap = n->node.actions_max;
+        w->actions.at = elv_sim_grow(w->actions.at, w->actions_cap, sizeof *w->actions.at);
     }
-    n->actions.cap = n->node.actions_max;
     n->up = true;
     n->ended = n->told_to_stop = false;
     n->starts++;
@@ -392,6 +390,14 @@ uint32_t elv_sim_add_client(struct elv_sim *w, const struct elv_sim_node_cfg *cf
     return add(w, cfg, true);
 }
 
+elv_time_us elv_sim_next(const struct elv_sim *w)
+{
+    const struct elv_sim_entry *first = elv_sim_queue_first(&w->queue);
+    uint32_t node = 0;
+    const elv_time_us tick = elv_sim_timers_first(&w->timers, &node);
+    return first != NULL && first->at < tick ? first->at : tick;
+}
+
 bool elv_sim_step(struct elv_sim *w)
 {
     const struct elv_sim_entry *first = elv_sim_queue_first(&w->queue);
@@ -413,11 +419,7 @@ bool elv_sim_step(struct elv_sim *w)
 bool elv_sim_run(struct elv_sim *w, elv_time_us until)
 {
     for (;;) { /* ends: time passes, or a node spins and each spin costs a microsecond */
-        const struct elv_sim_entry *first = elv_sim_queue_first(&w->queue);
-        uint32_t node = 0;
-        elv_time_us next = elv_sim_timers_first(&w->timers, &node);
-        if (first != NULL && first->at < next)
-            next = first->at;
+        const elv_time_us next = elv_sim_next(w);
         if (next > until && w->broken == NULL) {
             w->now = until > w->now ? until : w->now;
             return next != ELV_NEVER;
@@ -477,7 +479,6 @@ void elv_sim_free(struct elv_sim *w)
             net_drop(w, &e);
     }
     for (uint32_t i = 0; i < w->n_nodes; i++) {
-        free(w->nodes[i]->actions.at);
         free(w->nodes[i]->pending);
         free(w->nodes[i]->numbers);
         free(w->nodes[i]);
@@ -485,7 +486,10 @@ void elv_sim_free(struct elv_sim *w)
     elv_sim_queue_free(&w->queue);
     elv_sim_timers_free(&w->timers);
     free(w->nodes);
+    free(w->actions.at);
     free(w->stores);
+    free(w->pieces);
+    free(w->piece_works);
     free(w);
 }
 

@@ -21,6 +21,9 @@
 /* One client's way to its server. Each direction draws for itself. May be changed at any time. */
 struct elv_sim_link {
     struct elv_sim_delay delay; /* one way */
+    /* Draws a packet's delay instead of that; NULL: nobody does. */
+    elv_time_us (*draw)(void *draw_self, struct elv_rng *rng);
+    void *draw_self;
     uint32_t loss_ppm, duplicate_ppm;
     uint32_t reorder_ppm;           /* chance to be held back on top of the delay... */
     struct elv_sim_delay held_back; /* ...by so much */
@@ -85,16 +88,36 @@ struct elv_sim_watch {
     void (*line)(void *line_self, const char *text);
 };
 
+struct elv_sim_piece {
+    uint32_t node;
+    const struct elv_compute *work;
+    enum elv_err err; /* out: what the node's `run` would return at the end */
+};
+
+/* Clients' work that nothing interrupts (slice 0) need not be done before it is due. What was
+ * started until then is gathered, and done with the first of it that is due; what is cancelled or
+ * lost before is never done. It takes as long and ends in the same order as if it were done when it
+ * starts. */
+struct elv_sim_gather {
+    uint32_t kind; /* of COMPUTE; 0: nothing is gathered */
+    uint32_t most; /* pieces at once: the one that is due, then in the order of starting; 0: all */
+    void *self;
+    /* NULL: by the nodes' own `run`, one after the other. */
+    void (*work)(void *self, struct elv_sim_piece *pieces, uint32_t n);
+};
+
 struct elv_sim_cfg {
     uint64_t seed;
     struct elv_sim_repeat repeat;
     struct elv_sim_watch watch;
+    struct elv_sim_gather gather;
 };
 
 struct elv_sim_stats {
     uint64_t events, sent, lost, duplicated, black_holed;
     uint64_t bytes_up, bytes_down; /* bodies put on links */
     uint64_t repeats, recognised;  /* of reliable requests; by a server that knew them */
+    uint64_t gathered;             /* times that gathered work was done */
     uint64_t no_answers, links, crashes, starts, failed_starts;
     uint64_t spins;     /* a node's deadline had passed when its TICK returned */
     uint32_t spins_max; /* of one node in a row: one that makes progress needs few */
@@ -116,7 +139,9 @@ struct elv_clock elv_sim_clock(struct elv_sim *w);
 uint32_t elv_sim_add_server(struct elv_sim *w, const struct elv_sim_node_cfg *cfg);
 uint32_t elv_sim_add_client(struct elv_sim *w, const struct elv_sim_node_cfg *cfg);
 
-/* Lets the next thing happen. False: nothing ever will, or a node broke the rules. */
+/* When the next thing happens; ELV_NEVER: nothing ever will. */
+elv_time_us elv_sim_next(const struct elv_sim *w);
+/* Lets it happen. False: nothing ever will, or a node broke the rules. */
 bool elv_sim_step(struct elv_sim *w);
 /* Until the world's time is `until`. False as above. */
 bool elv_sim_run(struct elv_sim *w, elv_time_us until);

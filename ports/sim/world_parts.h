@@ -62,8 +62,10 @@ struct work {
     struct elv_compute compute;
     uint32_t node, id;
     bool dead, cancelled, finished;
+    bool gathered; /* will have been done when it is due */
     enum elv_err err;
     struct work *next;
+    struct work *before, *after; /* gathered: in order of starting */
 };
 
 struct hello { /* an association being opened: three round trips, as DTLS 1.2 with a cookie */
@@ -78,8 +80,6 @@ struct lane { /* one direction of a link */
 struct sim_node {
     struct elv_sim_node_cfg cfg;
     struct elv_node node;
-    struct elv_actions actions;
-    uint32_t actions_cap;
     bool client, up, ended, stepping, told_to_stop;
     uint32_t life, starts, exit_code, spins;
     elv_time_us origin, base, last_now;
@@ -144,8 +144,14 @@ struct elv_sim {
     uint64_t hash;
     struct elv_sim_stats stats;
     const char *broken;
-    struct elv_action *stores; /* the STOREs of one step, side by side */
+    struct elv_actions actions; /* of the step just made: one node steps at a time */
+    uint32_t actions_cap;
+    struct elv_action *stores; /* its STOREs, side by side */
     uint32_t stores_cap;
+    struct work *gathered, *gathered_last;
+    struct elv_sim_piece *pieces;
+    struct work **piece_works;
+    uint32_t pieces_cap;
 };
 
 /* world.c */
@@ -164,6 +170,7 @@ void sim_log_action(struct elv_sim *w, uint32_t node, const struct elv_action *a
 void sim_compute(struct elv_sim *w, uint32_t node, const struct elv_action *a);
 void sim_cancel(struct elv_sim *w, uint32_t node, uint32_t id);
 void sim_work_event(struct elv_sim *w, const struct elv_sim_entry *e);
+void sim_work_lost(struct elv_sim *w, uint32_t node); /* with the node's life */
 
 /* carry.c */
 struct body *sim_body(struct elv_sim *w, struct elv_bytes bytes);

@@ -177,3 +177,8 @@ const struct elv_lab_split *elv_lab_network_split(const struct elv_lab_learner *
 {
     return &((const struct network *)l->self)->split;
 }
+
+const struct elv_lab_network_cfg *elv_lab_network_of(const struct elv_lab_learner *l)
+{
+    return &((const struct network *)l->self)->cfg;
+}

@@ -161,7 +161,7 @@ void elv_lab_outcome_line(struct elv_line *out, const struct elv_lab_outcome *o)
     put_uint(out, " seed=", o->seed);
     elv_line_add(out, o->has_target ? (s->reached ? " reached=1" : " reached=0") : " reached=-");
     put_fixed(out, " time=", elv_lab_time_s(o), 6);
-    put_uint(out, " rounds=", s->rounds);
+    put_uint(out, " rounds=", s->version);
     put_fixed(out, " accuracy=", s->score.accuracy >= 0 ? s->score.accuracy : (double)NAN, 4);
     put_fixed(out, " loss=", s->score.loss, 6);
     put_fixed(out, " waiting=", elv_lab_waiting_share(o), 4);

@@ -74,4 +74,11 @@ struct elv_lab_summary {
     uint64_t hash; /* of everything that happened, in order */
 };
 
+/* Counts an event in what it belongs to. */
+void elv_lab_count(struct elv_lab_summary *sum, struct elv_lab_round *round,
+                   enum elv_lab_event_kind kind);
+
+/* Jain's index of `n` shares from their sum and the sum of their squares; 1 when there are none. */
+double elv_lab_fairness(double sum, uint32_t n, double squares);
+
 #endif

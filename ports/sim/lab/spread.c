@@ -37,7 +37,7 @@ static double figure_of(const struct elv_lab_outcome *o, enum elv_lab_figure fig
     case ELV_LAB_FIG_TIME:
         return elv_lab_time_s(o);
     case ELV_LAB_FIG_ROUNDS:
-        return s->rounds;
+        return s->version;
     case ELV_LAB_FIG_USED:
         return (double)s->used;
     case ELV_LAB_FIG_LATE:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ports/sim/lab/swarm.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "common/assert.h"
@@ -161,7 +162,7 @@ enum elv_err elv_swarm_new(struct elv_swarm **out, const struct elv_swarm_cfg *c
     s->works.free = s->versions.free = s->freed = ELV_SWARM_NONE;
     s->next_assignment = 1;
     s->sum.best_accuracy = -1.0;
-    s->sum.score = (struct elv_lab_score){.loss = 0.0, .accuracy = -1.0};
+    s->sum.score = (struct elv_lab_score){.loss = (double)NAN, .accuracy = -1.0};
     if (check(s, why) != ELV_OK) {
         free(s);
         return ELV_ERR_ARG;

@@ -50,7 +50,8 @@ enum elv_err elv_swarm_new(struct elv_swarm **out, const struct elv_swarm_cfg *c
 void elv_swarm_free(struct elv_swarm *s);
 
 /* Until the run ends, or its virtual time reaches `until`. ELV_ERR_BUSY: there is more to come;
- * ELV_OK: it ended (versions made, target reached, horizon, nothing can ever happen again). */
+ * ELV_OK: it ended (versions made, target reached, horizon, nothing can ever happen again). Any
+ * other: the learner failed with it, which ends the run. */
 enum elv_err elv_swarm_run(struct elv_swarm *s, elv_time_us until);
 
 elv_time_us elv_swarm_now(const struct elv_swarm *s);

@@ -39,7 +39,7 @@ static void apply_to(struct elv_swarm *s, float *w, uint32_t at, uint32_t n, dou
     *norm2 += more;
 }
 
-/* NULL: it would not be finite. `mean_norm2`: of the weighted mean of the updates. */
+/* NULL: it cannot be, or would not be finite. `mean_norm2`: of the weighted mean of the updates. */
 static float *apply_rule(struct elv_swarm *s, double *mean_norm2)
 {
     const struct elv_tally *t = &s->round.tally;
@@ -47,6 +47,8 @@ static float *apply_rule(struct elv_swarm *s, double *mean_norm2)
     const double gain = elv_tally_gain(t, &s->scales, &scale, s->fleet > 0 ? s->fleet : t->claim);
     const uint32_t n = elv_swarm_n_params(s);
     double norm2 = 0.0;
+    if (scale.mixes && elv_swarm_mix_all(s) != ELV_OK)
+        return NULL;
     float *w = elv_swarm_vector(s);
     memcpy(w, elv_swarm_master(s), n * sizeof *w);
     for (uint32_t at = 0; at < n; at += STRIDE)
@@ -110,6 +112,7 @@ static void end_round(struct elv_swarm *s, bool abandoned, uint32_t left)
     elv_swarm_tell_round(s);
     if (r->sum)
         memset(r->sum, 0, elv_swarm_n_params(s) * sizeof *r->sum);
+    elv_swarm_mix_nothing(s);
     r->tally = (struct elv_tally){0};
     *rec = (struct elv_lab_round){.version = 0};
     r->open = false;
@@ -125,7 +128,7 @@ static elv_time_us back_off(uint32_t n_abandoned)
     return wait < 60 * second ? wait : 60 * second;
 }
 
-static uint32_t wanted(const struct elv_swarm *s)
+uint32_t elv_swarm_wanted(const struct elv_swarm *s)
 {
     const struct elv_sync *sync = s->policies.sync;
     const struct elv_sync_round view = elv_swarm_view(s);
@@ -136,7 +139,7 @@ static uint32_t wanted(const struct elv_swarm *s)
 
 void elv_swarm_abandon(struct elv_swarm *s, uint32_t left)
 {
-    s->round.rec.wanted = wanted(s);
+    s->round.rec.wanted = elv_swarm_wanted(s);
     s->round.rec.score = (struct elv_lab_score){.loss = (double)NAN, .accuracy = -1.0};
     s->sum.abandoned++;
     s->round.n_abandoned++;
@@ -150,7 +153,7 @@ void elv_swarm_close(struct elv_swarm *s, uint32_t left)
     struct elv_sync_commit commit = {.round = elv_swarm_view(s), .version = s->round.version + 1};
     float *w = NULL;
     elv_tally_commit(&s->round.tally, &commit);
-    s->round.rec.wanted = wanted(s);
+    s->round.rec.wanted = elv_swarm_wanted(s);
     const bool learns = elv_swarm_n_params(s) > 0;
     if ((learns && (w = apply_rule(s, &commit.mean_norm2)) == NULL) ||
         elv_swarm_publish(s, w) != ELV_OK) {

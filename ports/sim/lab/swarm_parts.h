@@ -90,6 +90,7 @@ struct elv_swarm_works {
 struct elv_swarm_version {
     uint32_t version, refs, next;
     uint64_t counted; /* updates that had counted when it was published */
+    uint64_t mixed;   /* what clients weigh whose models of it the open round mixes */
     double rate;      /* learning rate */
     float *w;
 };
@@ -104,6 +105,7 @@ struct elv_swarm_round {
     bool open;
     uint32_t seq, assignment, version;
     uint32_t n_asked, n_got, n_waiting;
+    uint32_t n_lapsed;    /* STREAM */
     uint32_t n_abandoned; /* in a row */
     elv_time_us opened, deadline, not_before, ended;
     elv_time_us timer_done;   /* up to here on_timer was called */
@@ -232,6 +234,12 @@ void elv_swarm_release(struct elv_swarm *s, uint32_t version);
 float *elv_swarm_vector(struct elv_swarm *s);
 void elv_swarm_give_vector(struct elv_swarm *s, float *v);
 bool elv_swarm_all_finite(const float *v, uint32_t n);
+/* A model made from this version is mixed in by its weight. Its update is in the sums; for all that
+ * were made from one version, mix_all adds how far that is from the newest, as server/make.c does.
+ * ELV_ERR_RANGE: too far. */
+void elv_swarm_mix(struct elv_swarm *s, uint32_t version, uint32_t weight);
+enum elv_err elv_swarm_mix_all(struct elv_swarm *s);
+void elv_swarm_mix_nothing(struct elv_swarm *s); /* the next round begins */
 /* What rules change: the newest version, or, with a codec that rounds, what it stands for. */
 const float *elv_swarm_master(const struct elv_swarm *s);
 /* Makes `w`, or NULL, the newest version's and keeps it. On failure it is gone. */
@@ -242,6 +250,8 @@ void elv_swarm_forget_master(struct elv_swarm *s);
 /* swarm_close.c */
 /* How the version would be scaled that is being made. */
 struct elv_sync_scale elv_swarm_scale(const struct elv_swarm *s);
+/* Updates that the open round waits for; 0: no number in particular. */
+uint32_t elv_swarm_wanted(const struct elv_swarm *s);
 /* Closes the round with a version made of its sums, or, when the model stops being finite, abandons
  * it. `left`: updates that the server still waited for. */
 void elv_swarm_close(struct elv_swarm *s, uint32_t left);

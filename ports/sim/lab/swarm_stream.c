@@ -19,7 +19,7 @@ static void open_round(struct elv_swarm *s)
     r->opened = s->now;
     r->deadline = s->now + s->sync_cfg.deadline_us;
     r->timer_done = -1;
-    r->n_got = r->n_asked = 0;
+    r->n_got = r->n_asked = r->n_lapsed = 0;
     const struct elv_sync_round view = elv_swarm_view(s);
     if (s->policies.sync->on_open)
         s->policies.sync->on_open(s->sync_state, &s->sync_cfg, &view);
@@ -154,9 +154,9 @@ static void check_round(struct elv_swarm *s)
 {
     elv_swarm_run_timer(s);
     if (is_due(s))
-        elv_swarm_close(s, 0);
+        elv_swarm_close(s, s->round.n_lapsed);
     else if (s->now >= s->round.deadline)
-        elv_swarm_abandon(s, 0);
+        elv_swarm_abandon(s, s->round.n_lapsed);
     if (!s->round.open && !s->ended)
         open_round(s);
 }
@@ -258,6 +258,7 @@ static void lapse(struct elv_swarm *s, uint32_t c)
     cl->open = false;
     cl->lapsed = true;
     s->round.n_waiting--;
+    s->round.n_lapsed++;
     elv_swarm_tell(s, ELV_LAB_LAPSED, c, NULL, 0, 0);
     elv_swarm_discharge(s, c);
     if (cl->there && cl->work == ELV_SWARM_NONE)

@@ -19,42 +19,6 @@ static void mix_double(uint64_t *h, double v)
     mix(h, bits);
 }
 
-static void count(struct elv_swarm *s, enum elv_lab_event_kind kind)
-{
-    struct elv_lab_summary *sum = &s->sum;
-    struct elv_lab_round *rec = &s->round.rec;
-    switch (kind) {
-    case ELV_LAB_STARTED:
-        sum->started++;
-        break;
-    case ELV_LAB_USED:
-        sum->used++;
-        break;
-    case ELV_LAB_LATE:
-        sum->late++;
-        break;
-    case ELV_LAB_DISCARDED:
-        sum->discarded++;
-        rec->n_discarded++;
-        break;
-    case ELV_LAB_DROPPED:
-        sum->dropped++;
-        rec->n_dropped++;
-        break;
-    case ELV_LAB_INTERRUPTED:
-        sum->interrupted++;
-        break;
-    case ELV_LAB_LAPSED:
-        sum->lapsed++;
-        break;
-    case ELV_LAB_JOINED:
-    case ELV_LAB_LEFT:
-    case ELV_LAB_HELD:
-        break;
-    }
-    sum->events += kind <= ELV_LAB_DISCARDED;
-}
-
 void elv_swarm_tell(struct elv_swarm *s, enum elv_lab_event_kind kind, uint32_t c,
                     const struct elv_swarm_work *w, uint32_t staleness, uint32_t weight)
 {
@@ -69,7 +33,7 @@ void elv_swarm_tell(struct elv_swarm *s, enum elv_lab_event_kind kind, uint32_t 
         .staleness = staleness,
         .weight = weight,
     };
-    count(s, kind);
+    elv_lab_count(&s->sum, &s->round.rec, kind);
     mix(h, (uint64_t)e.at);
     mix(h, two(e.client, (uint32_t)kind));
     mix(h, two(e.round, e.version));
@@ -98,19 +62,11 @@ void elv_swarm_tell_round(struct elv_swarm *s)
         s->cfg.sink.round(s->cfg.sink.self, r);
 }
 
-/* Source: Jain, Chiu, Hawe, "A Quantitative Measure of Fairness and Discrimination", DEC-TR-301,
- * 1984. */
-static double fairness(const struct elv_swarm *s)
-{
-    const double used = (double)s->sum.used;
-    return used > 0.0 ? used * used / (s->n_ever * s->used_squares) : 1.0;
-}
-
 void elv_swarm_summary(const struct elv_swarm *s, struct elv_lab_summary *out)
 {
     *out = s->sum;
     out->ended = s->now;
     out->version = s->versions.at[s->versions.newest].version;
-    out->fairness = fairness(s);
+    out->fairness = elv_lab_fairness((double)s->sum.used, s->n_ever, s->used_squares);
     out->stale_mean = s->sum.used > 0 ? s->sum.stale_mean / (double)s->sum.used : 0.0;
 }

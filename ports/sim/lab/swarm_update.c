@@ -17,11 +17,22 @@ static bool sooner(const struct elv_swarm_work *a, const struct elv_swarm_work *
     return a->ends != b->ends ? a->ends < b->ends : a->client < b->client;
 }
 
+/* Pieces to train at once: in ROUNDS no more than the policy still waits for. */
+static uint32_t most_of(const struct elv_swarm *s)
+{
+    const uint32_t most = s->learner->gather_max > 0 ? s->learner->gather_max : 1;
+    const uint32_t wanted = elv_swarm_wanted(s), got = s->round.n_got;
+    if (s->flow != &elv_swarm_rounds || wanted == 0)
+        return most;
+    const uint32_t left = wanted > got ? wanted - got : 1;
+    return left < most ? left : most;
+}
+
 /* `first` and those that will be needed soonest, up to gather_max, in that order. */
 static uint32_t gather(struct elv_swarm *s, struct elv_swarm_work *first)
 {
     struct elv_swarm_work **due = s->due;
-    const uint32_t most = s->learner->gather_max;
+    const uint32_t most = most_of(s);
     uint32_t n = 1;
     due[0] = first;
     for (uint32_t i = 0; most > 1 && i < s->works.n; i++) {
@@ -92,16 +103,6 @@ static double norm2_of(const struct elv_swarm *s, const float *v)
         sum += part;
     }
     return sum;
-}
-
-/* Models are mixed, not steps: what counts is how far the client's model is from the one that the
- * open round started from. For an update made from that one it is the update. */
-static void take_as_model(const struct elv_swarm *s, struct elv_swarm_work *w)
-{
-    const float *base = s->versions.at[w->base].w;
-    const float *now = s->versions.at[s->versions.newest].w;
-    for (uint32_t i = 0; base != now && i < s->learner->n_params; i++)
-        w->update[i] = (base[i] - now[i]) + w->update[i];
 }
 
 /* What the server refuses whatever the policy says. */
@@ -180,6 +181,8 @@ static void use(struct elv_swarm *s, const struct elv_swarm_work *w, uint32_t st
         .loss_sum = w->loss_sum,
     };
     item.weight = elv_weight_of(&s->scales, item.claim, item.factor / item.effort);
+    if (w->update && elv_swarm_scale(s).mixes)
+        elv_swarm_mix(s, w->base, item.weight);
     add_up(s, w, &item);
     count(s, w->client, staleness);
     elv_swarm_tell(s, ELV_LAB_USED, w->client, w, staleness, item.weight);
@@ -194,8 +197,6 @@ void elv_swarm_judge(struct elv_swarm *s, struct elv_swarm_work *w)
     struct elv_sync_worth worth = {.counts = s->err == ELV_OK && w->err == ELV_OK};
     if (w->update && worth.counts) {
         norm2 = norm2_of(s, w->update);
-        if (elv_swarm_scale(s).mixes)
-            take_as_model(s, w);
         worth.counts = is_sound(s, w, norm2);
     }
     if (worth.counts)

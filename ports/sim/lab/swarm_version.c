@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,45 @@ void elv_swarm_release(struct elv_swarm *s, uint32_t version)
     v->w = NULL;
     v->next = s->versions.free;
     s->versions.free = version;
+}
+
+void elv_swarm_mix(struct elv_swarm *s, uint32_t version, uint32_t weight)
+{
+    struct elv_swarm_version *v = &s->versions.at[version];
+    v->refs += v->mixed == 0;
+    v->mixed += weight;
+}
+
+static enum elv_err mix_version(struct elv_swarm *s, const struct elv_swarm_version *v)
+{
+    const float *w = elv_swarm_master(s);
+    const double most = ldexp(2.0, 30 - s->scales.value_bits); /* 2^30 is the bound, or more */
+    const double scale = ldexp((double)v->mixed, s->scales.value_bits);
+    for (uint32_t i = 0; i < elv_swarm_n_params(s); i++) {
+        const double off = (double)v->w[i] - (double)w[i];
+        if (!(off >= -most && off <= most))
+            return ELV_ERR_RANGE;
+        s->round.sum[i] += (int64_t)rint(off * scale);
+    }
+    return ELV_OK;
+}
+
+enum elv_err elv_swarm_mix_all(struct elv_swarm *s)
+{
+    enum elv_err err = ELV_OK;
+    for (uint32_t i = 0; i < s->versions.n && err == ELV_OK; i++)
+        if (s->versions.at[i].mixed > 0)
+            err = mix_version(s, &s->versions.at[i]);
+    return err;
+}
+
+void elv_swarm_mix_nothing(struct elv_swarm *s)
+{
+    for (uint32_t i = 0; i < s->versions.n; i++)
+        if (s->versions.at[i].mixed > 0) {
+            s->versions.at[i].mixed = 0;
+            elv_swarm_release(s, i);
+        }
 }
 
 static void digest(const struct elv_swarm *s, const float *w, uint8_t out[32])
