@@ -22,6 +22,7 @@ elv_e2e(e2e_report 300)
 elv_e2e(e2e_run 180)
 elv_e2e(e2e_same_bytes 180)
 elv_e2e(e2e_state 180)
+elv_e2e(e2e_stream 300)
 elv_e2e(e2e_sim 300)
 elv_e2e(e2e_stock 120)
 
