@@ -251,7 +251,7 @@ sed -i 's/five/5/' "$dir/gap.csv"
 cheap 2 'fewer clients than the world' --world "$copy"
 sed -i 's/^clients.*//' "$copy"
 cheap 0 '^world.clients = 2 ' --world "$copy" --print-config
-cheap 0 '^run ' --world "$copy" --until rounds=1
+cheap 0 '^run ' --world "$copy" --set sync.backup=1 --until rounds=1
 
 say "configuration in force"
 sim 0 "^device.per = step *; $world:[0-9]*" --print-config
