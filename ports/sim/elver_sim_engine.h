@@ -14,11 +14,7 @@ struct elv_sim_engine { /* the functions are those of lab/swarm.h */
     void (*free)(void *self);
 };
 
-/* Whether there is one for the detail asked for; before anything starts. ELV_ERR_UNSUPPORTED: `why`
- * is a sentence. */
-enum elv_err elv_sim_engine_fits(const struct elv_lab_world *world, char why[ELV_JOB_ERROR_MAX]);
-
-/* For a world that fits. ELV_ERR_ARG: `why` says what does not go together. */
+/* ELV_ERR_ARG: `why` says what does not go together. */
 enum elv_err elv_sim_engine_make(struct elv_sim_engine *e, const struct elv_swarm_cfg *cfg,
                                  char why[ELV_JOB_ERROR_MAX]);
 

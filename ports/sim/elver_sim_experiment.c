@@ -8,7 +8,6 @@
 
 #include "elver/version.h"
 #include "kernels/kernels.h"
-#include "ports/sim/elver_sim_engine.h"
 
 static int pick_kernels(struct elv_sim_experiment *x)
 {
@@ -48,10 +47,6 @@ static int make_variant(struct elv_sim_experiment *x, uint32_t i)
     if (status != EXIT_SUCCESS)
         return status;
     if (elv_lab_setup_check(&v->setup, &fault) != ELV_OK)
-        return elv_sim_judge(x->asked, label_of(x, v), &fault);
-    fault.of = ELV_LAB_OF_WORLD;
-    fault.line = elv_world_file_line(&v->setup.world, "world.detail");
-    if (elv_sim_engine_fits(&v->setup.world.world, fault.why) != ELV_OK)
         return elv_sim_judge(x->asked, label_of(x, v), &fault);
     return EXIT_SUCCESS;
 }
