@@ -185,6 +185,15 @@ static void on_upload_refused(struct elv_client *c, enum elv_reason reason)
     }
 }
 
+/* It may have been replaced; the next ticket tells. A step may be gone that the whole model
+ * outlives: with policies that stream a client may start from an older version. */
+static void fetch_whole(struct elv_client *c, const struct elv_response *r, elv_time_us wait)
+{
+    if (r->code == ELV_CODE_NOT_FOUND)
+        c->ticket.n_steps = 0;
+    elv_assignment_fetch_again(c, wait);
+}
+
 static void on_chunk_refused(struct elv_client *c, const struct elv_response *r)
 {
     elv_time_us wait;
@@ -200,8 +209,7 @@ static void on_chunk_refused(struct elv_client *c, const struct elv_response *r)
     else if (c->phase == ELV_CLIENT_UPLOADING)
         on_upload_refused(c, reason);
     else
-        elv_assignment_fetch_again(c,
-                                   patience); /* it may have been replaced; the next ticket tells */
+        fetch_whole(c, r, patience);
 }
 
 void elv_assignment_chunk(struct elv_client *c, uint32_t id, const struct elv_response *r)

@@ -97,6 +97,7 @@ struct program {
 
     struct elv_client_stats told; /* what was logged */
     enum elv_client_phase phase;
+    uint32_t assignment, round; /* that the client was at work on, or was last */
     enum elv_coap_link link;
     elv_time_us watch_at;
     bool refused;
@@ -279,16 +280,29 @@ static void log_counter(const struct program *p, const char *event, uint64_t was
     elv_log_end(&l);
 }
 
+/* Work was dropped, and in the same step the next may have been taken up. */
+static void log_dropped(const struct program *p, const char *event, uint64_t was, uint64_t is)
+{
+    if (was == is)
+        return;
+    struct elv_log_line l = elv_log_begin(&p->log, ELV_LOG_INFO, event);
+    elv_log_u64(&l, "assignment", p->assignment);
+    elv_log_u64(&l, "round", p->round);
+    elv_log_u64(&l, "total", is);
+    elv_log_text(&l, "phase", phase_name(p->phase));
+    elv_log_end(&l);
+}
+
 static void follow(struct program *p)
 {
     const struct elv_client_stats *s = &p->client.stats;
     log_counter(p, "joined", p->told.joins, s->joins);
     log_counter(p, "relinked", p->told.relinks, s->relinks);
+    log_dropped(p, "superseded", p->told.superseded, s->superseded);
+    log_dropped(p, "expired", p->told.expired, s->expired);
     log_counter(p, "assigned", p->told.assignments, s->assignments);
     log_counter(p, "trained", p->told.trainings, s->trainings);
     log_counter(p, "accepted", p->told.accepted, s->accepted);
-    log_counter(p, "superseded", p->told.superseded, s->superseded);
-    log_counter(p, "expired", p->told.expired, s->expired);
     log_counter(p, "cancelled", p->told.cancelled, s->cancelled);
     log_counter(p, "failed", p->told.failed, s->failed);
     log_counter(p, "declined", p->told.declined, s->declined);
@@ -301,6 +315,8 @@ static void follow(struct program *p)
         elv_log_end(&l);
     }
     p->told = *s;
+    p->assignment = p->client.ticket.assignment;
+    p->round = p->client.ticket.round;
     if (p->phase == p->client.phase)
         return;
     p->phase = p->client.phase;

@@ -10,6 +10,7 @@
 #include "elver/version.h"
 #include "ports/inih/ini.h"
 #include "server/policies.h"
+#include "server/server.h"
 
 static const char usage_text[] =
     "elver-server --config SERVER.ini --job JOB.ini [OPTION]...\n"
@@ -125,8 +126,11 @@ static int check_all(struct elv_server_options *o)
         status = judge(config, line, why);
     if (status == EXIT_SUCCESS && elv_job_check(&o->job, why, &line) != ELV_OK)
         status = judge(o->job_path, line, why);
-    struct elv_policies unused;
-    if (status == EXIT_SUCCESS && elv_policies_of(&o->job, &unused, why, &line) != ELV_OK)
+    struct elv_policies policies;
+    if (status == EXIT_SUCCESS && elv_policies_of(&o->job, &policies, why, &line) != ELV_OK)
+        status = judge(o->job_path, line, why);
+    const uint32_t n = o->settings.clients > 0 ? o->settings.clients : ELV_CLIENTS_USUAL;
+    if (status == EXIT_SUCCESS && elv_policies_fit(&o->job, &policies, n, why, &line) != ELV_OK)
         status = judge(o->job_path, line, why);
     return status;
 }

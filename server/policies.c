@@ -80,14 +80,19 @@ static enum elv_err none_such(char why[ELV_JOB_ERROR_MAX], const char *asked,
     return ELV_ERR_MISSING;
 }
 
+static struct elv_sync_cfg sync_cfg_of(const struct elv_job *job)
+{
+    return (struct elv_sync_cfg){.quorum = job->quorum,
+                                 .deadline_us = job->deadline_us,
+                                 .publish_us = job->publish_us,
+                                 .seed = job->seed,
+                                 .params = &job->sync_params};
+}
+
 static enum elv_err check_sync(const struct elv_job *job, const struct elv_sync *sync,
                                char why[ELV_JOB_ERROR_MAX], uint32_t *line)
 {
-    const struct elv_sync_cfg cfg = {.quorum = job->quorum,
-                                     .deadline_us = job->deadline_us,
-                                     .publish_us = job->publish_us,
-                                     .seed = job->seed,
-                                     .params = &job->sync_params};
+    const struct elv_sync_cfg cfg = sync_cfg_of(job);
     const enum elv_err err = elv_param_check_names(&job->sync_params, sync->params, why, line);
     if (err != ELV_OK)
         return err;
@@ -153,4 +158,34 @@ enum elv_err elv_policies_of(const struct elv_job *job, struct elv_policies *p,
     }
     *line = 0;
     return check_all(job, p, why, line);
+}
+
+static enum elv_err too_many(const char *name, uint32_t n, char why[ELV_JOB_ERROR_MAX])
+{
+    struct elv_line l = elv_line_of(why, ELV_JOB_ERROR_MAX);
+    elv_line_add(&l, name);
+    elv_line_add(&l, " is at most ");
+    elv_line_uint(&l, n);
+    elv_line_add(&l, ", as many clients as there can be");
+    return ELV_ERR_RANGE;
+}
+
+enum elv_err elv_policies_fit(const struct elv_job *job, const struct elv_policies *p, uint32_t n,
+                              char why[ELV_JOB_ERROR_MAX], uint32_t *line)
+{
+    const struct {
+        const char *path, *name;
+        uint32_t value;
+    } counts[] = {{"sync.quorum", "quorum", job->quorum},
+                  {"select.count", "count", job->select_count},
+                  {"select.min_clients", "min_clients", job->min_clients}};
+    for (size_t i = 0; i < N_OF(counts); i++) {
+        *line = elv_job_line(job, counts[i].path);
+        if (counts[i].value > n)
+            return too_many(counts[i].name, n, why);
+    }
+    struct elv_sync_cfg cfg = sync_cfg_of(job);
+    cfg.clients_max = p->sync->call == NULL && job->select_count > 0 ? job->select_count : n;
+    *line = 0;
+    return p->sync->check == NULL ? ELV_OK : p->sync->check(&cfg, why, line);
 }

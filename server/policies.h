@@ -20,4 +20,8 @@ struct elv_policies {
 enum elv_err elv_policies_of(const struct elv_job *job, struct elv_policies *p,
                              char why[ELV_JOB_ERROR_MAX], uint32_t *line);
 
+/* The same for what can never come together where there are at most `n` clients. */
+enum elv_err elv_policies_fit(const struct elv_job *job, const struct elv_policies *p, uint32_t n,
+                              char why[ELV_JOB_ERROR_MAX], uint32_t *line);
+
 #endif

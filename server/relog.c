@@ -149,9 +149,15 @@ void elv_core_turn_log(struct elv_server *s, struct elv_actions *out)
     s->log_lost = false;
 }
 
+/* The log of a stream takes chunks whatever round is open. */
+static bool log_is_used(const struct elv_server *s)
+{
+    return s->round.state == ELV_ROUND_OPEN || (elv_core_streams(s) && s->head.log != 0);
+}
+
 bool elv_core_must_heal_log(const struct elv_server *s)
 {
-    return s->log_lost && s->log_store == 0 && s->round.state == ELV_ROUND_OPEN &&
+    return s->log_lost && s->log_store == 0 && log_is_used(s) && !elv_core_is_survey(s) &&
            s->lane.id == 0 && s->uploads.waiting.n == 0;
 }
 
@@ -177,13 +183,15 @@ void elv_core_log_stored(struct elv_server *s, bool ok, struct elv_actions *out)
 {
     uint64_t len = 0;
     s->log_store = 0;
-    if (s->round.state != ELV_ROUND_OPEN)
+    if (!s->log_lost || !log_is_used(s))
         return;
-    if (!ok && elv_core_worth_waiting(s)) {
-        s->retry_at = s->now + ELV_SECOND;
+    if (ok && elv_log_len(&s->disk, s->unpack.log, &len) != ELV_OK)
+        ok = false;
+    if (!ok && (elv_core_streams(s) || elv_core_worth_waiting(s))) {
+        s->retry_at = s->now + ELV_SECOND; /* a stream has time until its round's deadline */
         return;
     }
-    if (!ok || elv_log_len(&s->disk, s->unpack.log, &len) != ELV_OK) {
+    if (!ok) {
         elv_core_cut_losses(s); /* this log will take nothing more */
         return;
     }

@@ -102,6 +102,8 @@ void elv_report_result(struct elv_line *out, const struct elv_server_stats *stat
     elv_line_add(out, " digest=");
     elv_line_hex(out, stats->model, sizeof stats->model);
     elv_line_add(out, " version=" ELV_VERSION);
+    put_uint(out, " updates_discarded=", stats->updates_discarded);
+    put_uint(out, " lapsed=", stats->lapsed);
 }
 
 /* JSON has no NaN: what is unknown is null. */
@@ -232,6 +234,7 @@ void elv_report_json(struct elv_line *out, const struct elv_server_stats *s,
     put_uint(out, ",\"updates_discarded\":", s->updates_discarded);
     put_uint(out, ",\"wanted\":", s->wanted);
     put_last(out, &last->report);
+    put_uint(out, ",\"lapsed\":", s->lapsed);
     put_figures(out, facts);
     elv_line_add(out, "}\n");
 }

@@ -13,7 +13,7 @@ static void fill_defaults(struct elv_server_cfg *cfg)
 {
     struct elv_server_limits *l = &cfg->limits;
     if (l->clients_max == 0)
-        l->clients_max = 1024;
+        l->clients_max = ELV_CLIENTS_USUAL;
     if (l->log_bytes_max == 0)
         l->log_bytes_max = UINT64_C(1) << 30;
     if (l->window == 0)

@@ -91,6 +91,9 @@ static void on_stored(struct elv_server *s, const struct elv_event *ev, struct e
     if (!ok) {
         s->stats.store_failures++;
         elv_note_add(&s->notes, ELV_NOTE_STORE_FAILED, s->now)->value = (uint64_t)-ev->err;
+        if (elv_core_streams(s) && s->head.log != 0)
+            s->log_lost =
+                true; /* perhaps that is why, and then nothing is stored before it is mended */
     }
     elv_answers_stored(&s->answers, ev->id, ok);
     if (!ok && s->round.state == ELV_ROUND_OPENING) /* blocks written so far may be lost with it */

@@ -22,8 +22,13 @@ static const char *const divisors[] = {"count", "weights", NULL};
 static enum elv_err check_counts(const struct elv_sync_cfg *cfg, char why[ELV_JOB_ERROR_MAX],
                                  uint32_t *line)
 {
+    const struct elv_param *buffer = elv_param_find(cfg->params, "buffer");
     enum elv_err err = elv_stream_count(
         cfg, "buffer", 1, 1e6, "buffer is a whole number of updates from 1 to 1000000", why, line);
+    if (err == ELV_OK && buffer && buffer->value < (double)cfg->quorum) {
+        *line = buffer->line;
+        return elv_param_refuse(why, "buffer is at least the quorum");
+    }
     if (err == ELV_OK)
         err = elv_stream_count(cfg, "concurrency", 0, 1e9,
                                "concurrency is a whole number of clients; 0: all", why, line);

@@ -66,6 +66,8 @@ static enum elv_err check_goal(const struct elv_sync_cfg *cfg, char why[ELV_JOB_
         return elv_param_refuse(why, "goal is a whole number from 1 to 1000000");
     if (goal->value < (double)cfg->quorum)
         return elv_param_refuse(why, "goal is at least the quorum");
+    if (cfg->clients_max > 0 && goal->value > (double)cfg->clients_max)
+        return elv_param_refuse(why, "goal is at most the number of clients there can be");
     return ELV_OK;
 }
 

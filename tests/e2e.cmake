@@ -31,3 +31,10 @@ if(ELV_SANITIZE)
         ${PROJECT_BINARY_DIR} 3 7)
     set_tests_properties(e2e_kill_server_thrice PROPERTIES TIMEOUT 300)
 endif()
+
+# The experiments of the papers, those that are cheap.
+if(NOT ELV_SANITIZE AND NOT ELV_FUZZ)
+    add_test(NAME papers_quick COMMAND sh ${PROJECT_SOURCE_DIR}/examples/papers/run.sh --quick
+        --build ${PROJECT_BINARY_DIR})
+    set_tests_properties(papers_quick PROPERTIES LABELS slow TIMEOUT 900)
+endif()

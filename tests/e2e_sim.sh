@@ -99,6 +99,19 @@ seen "$dir/all/events.jsonl" '"event":"used"' 8 || fail "no events of clients"
 sim 0 '^run ' --out "$dir/none" --events none
 [ ! -e "$dir/none/events.jsonl" ] || fail "events nobody asked for"
 
+say "the server and the clients themselves, exchanging every message"
+sim 0 '^run label=bsp seed=7 reached=- ' --out "$dir/messages" --detail messages --events all \
+    --set availability.dropout=0 --set client.arithmetic=reference --set sync.deadline=60s
+[ "$(field rounds)" = 4 ] || fail "not four rounds"
+was=$(field model)
+[ "$(lines "$dir/messages/rounds.csv")" = 5 ] || fail "not a row for each round"
+seen "$dir/messages/events.jsonl" '"event":"used"' 16 || fail "not an event for each update"
+sim 0 '^run ' --set availability.dropout=0 --set client.arithmetic=reference --set sync.deadline=60s
+[ "$(field model)" = "$was" ] || fail "another model than when messages are only times"
+sim 0 '^run ' --out "$dir/faults" --detail messages --set faults.client_crash=3s \
+    --set faults.server_crash=4s --set link.duplicate=0.05 --set link.loss=0.02
+[ "$(field rounds)" -ge 4 ] || fail "crashes end a run"
+
 say "until"
 cheap 0 '^run .*reached=1 ' --until loss=3
 [ "$(field rounds)" -lt 30 ] || fail "it did not stop at the target"
@@ -185,6 +198,8 @@ sim 2 '--sweep sync.policy: ' --sweep sync.policy
 sim 2 '--seeds 0: ' --seeds 0
 sim 2 'more than 10000 runs' --seeds 1000 --sweep device.jitter=0,1,2,3,4,5,6,7,8,9,10
 sim 2 'detail cannot be' --detail fine
+cheap 2 'learning = network' --detail messages
+sim 2 'max_weight' --set aggregate.max_weight=4294967295 --clients 16777216 --set data.partition=iid
 sim 1 'Not a directory' --out "$job/x"
 ELV_KERNELS=abacus "$sim" --job "$job" --world "$world" --clients 4 2>"$dir/refused.log" &&
     fail "it runs with kernels that are not there"
@@ -236,7 +251,7 @@ sed -i 's/five/5/' "$dir/gap.csv"
 cheap 2 'fewer clients than the world' --world "$copy"
 sed -i 's/^clients.*//' "$copy"
 cheap 0 '^world.clients = 2 ' --world "$copy" --print-config
-cheap 0 '^run ' --world "$copy" --until rounds=1
+cheap 0 '^run ' --world "$copy" --set sync.backup=1 --until rounds=1
 
 say "configuration in force"
 sim 0 "^device.per = step *; $world:[0-9]*" --print-config

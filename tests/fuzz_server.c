@@ -49,8 +49,11 @@ static void watch(struct run *r)
     ELV_ASSERT(elv_server_stats(w->s)->version >= r->version);
     r->version = elv_server_stats(w->s)->version;
     ELV_ASSERT(w->s->uploads.n_used <= w->s->uploads.n);
-    ELV_ASSERT(w->s->round.n_got <= w->s->round.n_asked);
-    ELV_ASSERT(w->s->round.n_waiting <= w->s->round.n_asked);
+    const struct elv_round *round = &w->s->round;
+    const uint32_t most = round->stream ? w->s->roster.cap : round->n_asked;
+    ELV_ASSERT(round->n_got <= most);
+    ELV_ASSERT(round->n_waiting <= most);
+    ELV_ASSERT(w->s->kept.n >= 1 && w->s->kept.n <= ELV_KEPT_MAX + 1);
 }
 
 static void make_update(struct run *r, uint32_t peer)
@@ -183,7 +186,9 @@ static void finish(struct run *r)
     for (uint32_t turn = 0; turn < 40 && !w->ended; turn++) {
         for (uint32_t peer = 1; peer <= PEERS; peer++) {
             const struct elv_join join = world_join_of(w, peer);
+            struct elv_ticket t;
             world_join_as(w, peer, &join);
+            world_ticket(w, peer, &t); /* in a stream work is there only after it was asked for */
             world_attempt(w, peer, 1000 + turn);
         }
         world_advance(w, 31000000);
@@ -203,10 +208,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     world_set(&r->w, "sync", "quorum", how & 2 ? "2" : "1");
     world_set(&r->w, "transfer", "up", how & 4 ? "q8" : "f32");
     world_set(&r->w, "transfer", "down", how & 8 ? "q8" : "f32");
-    if (how & 16) {
+    if ((how & 16) && !(how & 64)) {
         world_set(&r->w, "sync", "policy", "backup");
         world_set(&r->w, "sync", "k", "2");
     }
+    if (how & 64)
+        world_set(&r->w, "sync", "policy", how & 16 ? "fedasync" : "asp");
     r->w.cfg.limits.uploads_max = how & 32 ? 2 : 4;
     r->w.cfg.limits.clients_max = 6;
     world_start(&r->w);

@@ -526,6 +526,20 @@ static void a_body_whose_digest_differs_is_never_applied(void **state)
     next(3, 3);
 }
 
+static void a_step_that_is_gone_is_replaced_by_the_full_model(void **state)
+{
+    (void)state;
+    world_start(&w);
+    world_until(&w, decided);
+    server_offer(&w.server, 2, 2);
+    w.server.refuse[ELV_OP_STEP_CHUNK] =
+        (struct refusal_script){ELV_CODE_NOT_FOUND, ELV_REASON_SUPERSEDED, 0, UINT32_MAX};
+    w.server.n_decided = 0;
+    world_until(&w, decided);
+    check_update(2, 102, 0.3f / 127);
+    assert_int_equal(w.server.asked[ELV_OP_MODEL_CHUNK], w.server.full[2].ref.n_chunks);
+}
+
 static void a_model_that_is_gone_ends_in_a_failure_and_the_next_ticket_is_taken(void **state)
 {
     (void)state;
@@ -1467,6 +1481,7 @@ int main(void)
         TEST(a_seed_that_does_not_give_version_zero_costs_a_full_fetch),
         TEST(a_step_that_leads_elsewhere_is_replaced_by_the_full_model),
         TEST(a_body_whose_digest_differs_is_never_applied),
+        TEST(a_step_that_is_gone_is_replaced_by_the_full_model),
         TEST(a_model_that_is_gone_ends_in_a_failure_and_the_next_ticket_is_taken),
         TEST(a_newer_assignment_cancels_training_and_is_done_instead),
         TEST(a_newer_assignment_is_taken_up_from_any_phase),

@@ -266,6 +266,7 @@ static void what_cannot_be_simulated_is_refused(void **state)
         {{"world", "learning", "nothing", "job", "target_accuracy", "1"},
          ELV_LAB_OF_WORLD,
          "no target is ever reached"},
+        {{"world", "detail", "messages"}, ELV_LAB_OF_WORLD, "learning = network"},
         {{"faults", "disk_error", "5s"}, ELV_LAB_OF_WORLD, "detail = messages"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "elver/version.h"
 #include "server/follow.h"
 #include "server/report.h"
 
@@ -163,6 +164,8 @@ static void a_result_reads_as_promised(void **state)
     const struct elv_server_stats stats = {.version = 12,
                                            .updates_used = 72,
                                            .updates_late = 24,
+                                           .updates_discarded = 3,
+                                           .lapsed = 2,
                                            .bytes_up = 1519921,
                                            .worst_overrun = 1001,
                                            .model = {0xab}};
@@ -173,6 +176,7 @@ static void a_result_reads_as_promised(void **state)
                                  "updates_refused=0 bytes_up_per_client_round=21110 "
                                  "server_peak_rss_kib=23668 worst_round_overrun_ms=2 "
                                  "model=m.safetensors digest=ab00"));
+    assert_non_null(strstr(text, " version=" ELV_VERSION " updates_discarded=3 lapsed=2"));
 }
 
 static void the_statistics_hold_the_sums_the_clients_named(void **state)
@@ -203,7 +207,8 @@ static void the_statistics_say_what_became_of_the_updates(void **state)
                                            .updates_used = 9,
                                            .updates_late = 2,
                                            .updates_discarded = 4,
-                                           .wanted = 5};
+                                           .wanted = 5,
+                                           .lapsed = 1};
     const struct elv_run_facts facts = {.model = "m.safetensors"};
     const struct elv_round_line last = {
         .report = {.n_used = 6, .n_late = 1, .n_discarded = 2, .wanted = 6, .staleness = 0.5}};
@@ -212,7 +217,7 @@ static void the_statistics_say_what_became_of_the_updates(void **state)
     assert_non_null(strstr(text,
                            ",\"updates_discarded\":4,\"wanted\":5,\"last_round\":{\"wanted\":6,"
                            "\"used\":6,\"late\":1,\"discarded\":2,\"refused\":0,"
-                           "\"staleness\":0.500}}\n"));
+                           "\"staleness\":0.500},\"lapsed\":1}\n"));
 }
 
 static void a_table_sums_the_run_up(void **state)

@@ -92,13 +92,15 @@ static void put_runs(struct elv_sim_pen *p, const struct elv_sim_experiment *x)
     elv_sim_pen_begin(p, '[');
     for (uint32_t i = 0; i < x->n_runs; i++) {
         const struct elv_sim_run *run = &x->runs[i];
+        char folder[sizeof run->name + 8];
         elv_sim_pen_item(p, 2);
         elv_sim_pen_put(p, "{\"label\": ");
         elv_sim_pen_text(p, run->outcome.label);
         elv_sim_pen_put(p, ", \"seed\": ");
         elv_sim_pen_uint(p, run->outcome.seed);
         elv_sim_pen_put(p, ", \"folder\": ");
-        elv_sim_pen_text(p, run->name);
+        snprintf(folder, sizeof folder, "%s%s", run->name[0] != '\0' ? "runs/" : ".", run->name);
+        elv_sim_pen_text(p, folder);
         put_digest(p, "configuration", run->outcome.configuration);
         put_digest(p, "partition", run->outcome.partition);
         elv_sim_pen_put(p, "}");

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "ports/posix/clock.h"
+#include "ports/sim/elver_sim_engine.h"
 #include "ports/sim/elver_sim_learner.h"
 #include "ports/sim/lab/rounds_csv.h"
-#include "ports/sim/lab/swarm.h"
 
 #define PARTICIPATION_MAX 100000u /* clients of which a file is written */
 
@@ -146,39 +146,40 @@ static enum elv_err write_summary(struct recorder *r)
 
 /* Running. */
 
-static double done_share(const struct elv_swarm *s, const struct elv_lab_setup *setup,
+static double done_share(const struct elv_sim_engine *e, const struct elv_lab_setup *setup,
                          uint32_t version)
 {
     const double horizon = setup->world.world.horizon_s * 1e6;
-    const double by_time = horizon > 0 ? (double)elv_swarm_now(s) / horizon : 0;
+    const double by_time = horizon > 0 ? (double)e->now(e->self) / horizon : 0;
     const double by_rounds =
         setup->job.rounds > 0 ? (double)version / (double)setup->job.rounds : 0;
     const double share = by_time > by_rounds ? by_time : by_rounds;
     return share < 1 ? share : 1;
 }
 
-static void show(struct elv_sim_watch *watch, const struct elv_swarm *s,
+static void show(struct elv_sim_watch *watch, const struct elv_sim_engine *e,
                  const struct elv_lab_setup *setup)
 {
     const uint32_t version = atomic_load_explicit(&watch->version, memory_order_relaxed);
-    const double share = done_share(s, setup, version);
+    const double share = done_share(e, setup, version);
     atomic_store_explicit(&watch->ppm, (unsigned)(share * 1e6), memory_order_relaxed);
 }
 
-static enum elv_err run_slices(struct elv_swarm *s, const struct elv_lab_setup *setup,
+static enum elv_err run_slices(const struct elv_sim_engine *e, const struct elv_lab_setup *setup,
                                struct elv_sim_watch *watch)
 {
     const struct elv_clock clock = elv_posix_clock();
     elv_time_us slice = SLICE_FIRST_US, until = 0;
     for (;;) {
         const elv_time_us from = clock.now(clock.self);
-        until = (elv_swarm_now(s) > until ? elv_swarm_now(s) : until) + slice;
-        const enum elv_err err = elv_swarm_run(s, until);
+        const elv_time_us now = e->now(e->self);
+        until = (now > until ? now : until) + slice;
+        const enum elv_err err = e->run(e->self, until);
         if (err != ELV_ERR_BUSY)
             return err;
         if (atomic_load(watch->stop))
             return ELV_ERR_CANCELLED;
-        show(watch, s, setup);
+        show(watch, e, setup);
         const elv_time_us took = clock.now(clock.self) - from;
         if (took < SLICE_US / 2 && slice < SLICE_MAX_US)
             slice *= 2;
@@ -206,16 +207,16 @@ static enum elv_err simulate(struct recorder *r, struct elv_lab_learner *learner
         .target_accuracy = setup->job.target_accuracy,
         .target_loss = setup->world.world.target_loss,
         .rounds = setup->job.rounds};
-    struct elv_swarm *s;
-    enum elv_err err = elv_swarm_new(&s, &cfg, why);
+    struct elv_sim_engine engine;
+    enum elv_err err = elv_sim_engine_make(&engine, &cfg, why);
     if (err != ELV_OK)
         return err;
-    err = run_slices(s, setup, r->watch);
+    err = run_slices(&engine, setup, r->watch);
     if (err == ELV_OK)
-        elv_swarm_summary(s, &r->run->outcome.summary);
+        engine.summary(engine.self, &r->run->outcome.summary);
     else
         snprintf(why, ELV_JOB_ERROR_MAX, "training or evaluating fails: %s", elv_err_text(err));
-    elv_swarm_free(s);
+    engine.free(engine.self);
     return err;
 }
 

@@ -502,6 +502,7 @@ struct elv_clock elv_sim_clock(struct elv_sim *w)
 
 elv_time_us elv_sim_now(const struct elv_sim *w) { return w->now; }
 const char *elv_sim_broken(const struct elv_sim *w) { return w->broken; }
+size_t elv_sim_node_bytes(void) { return sizeof(struct sim_node) + sizeof(struct sim_node *); }
 bool elv_sim_up(const struct elv_sim *w, uint32_t node) { return w->nodes[node]->up; }
 uint32_t elv_sim_starts(const struct elv_sim *w, uint32_t node) { return w->nodes[node]->starts; }
 uint64_t elv_sim_hash(const struct elv_sim *w) { return w->hash; }

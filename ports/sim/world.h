@@ -173,6 +173,9 @@ bool elv_sim_ended(const struct elv_sim *w, uint32_t node, uint32_t *exit_code);
 uint32_t elv_sim_starts(const struct elv_sim *w, uint32_t node);
 struct elv_sim_link *elv_sim_link(struct elv_sim *w, uint32_t client);
 
+/* What the world keeps of a node that does nothing. */
+size_t elv_sim_node_bytes(void);
+
 /* Of everything that happened so far: events, actions, crashes, bodies included. */
 uint64_t elv_sim_hash(const struct elv_sim *w);
 struct elv_sim_stats elv_sim_stats(const struct elv_sim *w);

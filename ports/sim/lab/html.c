@@ -70,11 +70,10 @@ static void put_curves(struct html *h)
         .y_unit = HTML_PLAIN,
         .target = h->r->target_loss > 0.0 ? h->r->target_loss : NAN,
     };
-    html_draw_plot(h, &accuracy);
-    html_draw_plot(h, &loss);
+    html_draw_plots(h, &accuracy, &loss);
 }
 
-static void put_wanted(struct html *h)
+static void put_rounds_and_clients(struct html *h)
 {
     const struct html_plot wanted = {
         .id = "wanted",
@@ -88,11 +87,6 @@ static void put_wanted(struct html *h)
         .y_unit = HTML_COUNT,
         .target = NAN,
     };
-    html_draw_plot(h, &wanted);
-}
-
-static void put_fairness(struct html *h)
-{
     const struct html_plot fairness = {
         .id = "fairness",
         .title = "Fairness of participation",
@@ -106,7 +100,7 @@ static void put_fairness(struct html *h)
         .y_unit = HTML_SHARE,
         .target = NAN,
     };
-    html_draw_plot(h, &fairness);
+    html_draw_plots(h, &wanted, &fairness);
 }
 
 enum elv_err elv_html_write(const struct elv_html_report *r, struct elv_html_out out, void *scratch,
@@ -132,8 +126,7 @@ enum elv_err elv_html_write(const struct elv_html_report *r, struct elv_html_out
         html_draw_rate(&h);
     html_draw_waiting(&h);
     html_comparison(&h);
-    put_wanted(&h);
-    put_fairness(&h);
+    put_rounds_and_clients(&h);
     html_draw_staleness(&h);
     html_draw_bytes(&h);
     html_settings(&h);

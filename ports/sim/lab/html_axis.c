@@ -114,7 +114,9 @@ double html_axis_place(const struct html_axis *a, double v)
 
 void html_axis_number(struct html *h, const struct html_axis *a, double v)
 {
-    if (a->log || a->decimals > 6)
+    if (v == 0.0)
+        html_put(h, "0");
+    else if (a->log || a->decimals > 6)
         html_figure(h, v / a->unit, a->log ? 1 : 3);
     else
         html_fixed(h, v / a->unit, a->decimals);

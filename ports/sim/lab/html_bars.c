@@ -228,9 +228,10 @@ static void bytes_table(struct html *h, const char *per, enum html_metric up, en
 
 void html_draw_bytes(struct html *h)
 {
-    html_card(h, "bytes", "Bytes on the links",
-              "What all clients sent (strong colour) and received (pale), for each version made "
-              "and for each update used; means over seeds.");
+    html_wide_card(
+        h, "bytes", "Bytes on the links",
+        "What all clients sent (strong colour) and received (pale), for each version made "
+        "and for each update used; means over seeds.");
     if (most_of(h, HTML_UP_UPDATE) + most_of(h, HTML_DOWN_UPDATE) > 0.0) {
         html_put(h, "<div class=\"pair\">\n");
         bytes_table(h, "Per version", HTML_UP_VERSION, HTML_DOWN_VERSION);
@@ -331,9 +332,10 @@ void html_draw_staleness(struct html *h)
     double used = 0.0;
     for (uint32_t l = 0; l < h->n_labels; l++)
         used += (double)h->labels[l].of[HTML_USED].mean;
-    html_card(h, "staleness", "Staleness of the updates used",
-              "How many updates had been used since the version that a client started from, when "
-              "its own was; each histogram has a scale of its own.");
+    html_wide_card(
+        h, "staleness", "Staleness of the updates used",
+        "How many updates had been used since the version that a client started from, when "
+        "its own was; each histogram has a scale of its own.");
     if (used > 0.0) {
         html_put(h, "<div class=\"smalls\">\n");
         for (uint32_t l = 0; l < h->n_labels; l++)

@@ -210,12 +210,20 @@ static void lorenz_run(const struct html *h, const struct elv_html_run *run)
     }
 }
 
-static bool knows(const struct html *h, const struct elv_html_run *run, enum html_quantity q)
+static bool run_knows(const struct html *h, const struct elv_html_run *run, enum html_quantity q)
 {
     if (q == HTML_Q_LORENZ)
         return run->uses != NULL && run->n_clients > 0 && run->summary.used > 0;
     for (uint32_t i = 0; i < run->n_rounds; i++)
         if (html_is_number(said(h, &run->rounds[i], q)))
+            return true;
+    return false;
+}
+
+bool html_knows(const struct html *h, enum html_quantity q)
+{
+    for (uint32_t i = 0; i < h->r->n_runs; i++)
+        if (h->label_of[i] < h->n_lines && run_knows(h, &h->r->runs[i], q))
             return true;
     return false;
 }
@@ -245,7 +253,7 @@ static void curve_of(struct html *h, enum html_quantity q, uint32_t label, struc
             c->end = last_round(&h->r->runs[i]);
     for (uint32_t i = 0; i < h->r->n_runs; i++) {
         const struct elv_html_run *run = &h->r->runs[i];
-        if (h->label_of[i] != label || !knows(h, run, q))
+        if (h->label_of[i] != label || !run_knows(h, run, q))
             continue;
         if (q == HTML_Q_LORENZ)
             lorenz_run(h, run);

@@ -4,15 +4,28 @@
 
 #include "ports/sim/lab/html_parts.h"
 
-void html_card(struct html *h, const char *id, const char *title, const char *says)
+static void put_card(struct html *h, const char *class, const char *id, const char *title,
+                     const char *says)
 {
-    html_put(h, "<section class=\"card\" id=\"");
+    html_put(h, "<section class=\"");
+    html_put(h, class);
+    html_put(h, "\" id=\"");
     html_put(h, id);
     html_put(h, "\">\n<h2>");
     html_put(h, title);
     html_put(h, "</h2>\n<p class=\"says\">");
     html_put(h, says);
     html_put(h, "</p>\n");
+}
+
+void html_card(struct html *h, const char *id, const char *title, const char *says)
+{
+    put_card(h, "card", id, title, says);
+}
+
+void html_wide_card(struct html *h, const char *id, const char *title, const char *says)
+{
+    put_card(h, "card wide", id, title, says);
 }
 
 void html_card_end(struct html *h) { html_put(h, "</section>\n"); }
@@ -191,6 +204,14 @@ static const struct column columns[] = {
 };
 enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
 
+static bool has_column(const struct html *h, const struct column *c)
+{
+    for (uint32_t l = 0; l < h->n_labels; l++)
+        if (h->labels[l].of[c->m].n > 0)
+            return true;
+    return false;
+}
+
 static void put_cell(struct html *h, const struct html_spread *s, enum html_unit unit)
 {
     html_put(h, "<td class=\"n\">");
@@ -222,20 +243,23 @@ static void comparison_row(struct html *h, uint32_t label)
         html_put(h, "</td>");
     }
     for (uint32_t c = 0; c < N_COLUMNS; c++)
-        put_cell(h, &l->of[columns[c].m], columns[c].unit);
+        if (has_column(h, &columns[c]))
+            put_cell(h, &l->of[columns[c].m], columns[c].unit);
     html_put(h, "</tr>\n");
 }
 
 void html_comparison(struct html *h)
 {
-    html_put(h, "<section class=\"card wide\" id=\"comparison\">\n<h2>All policies</h2>\n<p "
-                "class=\"says\">Means over seeds; below them, from the least to the greatest.</p>\n"
-                "<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">policy</th><th "
+    html_wide_card(h, "comparison", "All policies",
+                   "Means over seeds; below them, from the least to the greatest.");
+    html_put(h, "<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">policy</th><th "
                 "scope=\"col\" class=\"n\">seeds</th>");
     if (has_target(h))
         html_put(h, "<th scope=\"col\" class=\"n\">to target</th><th scope=\"col\" "
                     "class=\"n\">reached</th>");
     for (uint32_t c = 0; c < N_COLUMNS; c++) {
+        if (!has_column(h, &columns[c]))
+            continue;
         html_put(h, "<th scope=\"col\" class=\"n\">");
         html_put(h, columns[c].title);
         html_put(h, "</th>");
@@ -267,8 +291,7 @@ static bool same(const char *a, const char *b)
 
 void html_settings(struct html *h)
 {
-    html_put(h, "<section class=\"card wide\" id=\"settings\">\n<h2>Configuration</h2>\n<p "
-                "class=\"says\">Every setting in force, and who said so.</p>\n");
+    html_wide_card(h, "settings", "Configuration", "Every setting in force, and who said so.");
     if (h->r->n_settings == 0)
         html_put(h, "<p class=\"none\">None was noted.</p>\n");
     else

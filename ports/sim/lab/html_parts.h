@@ -83,6 +83,7 @@ struct html {
 /* html_data.c */
 void html_layout(struct elv_arena *a, struct html *h);
 void html_gather(struct html *h);
+bool html_knows(const struct html *h, enum html_quantity q); /* a line would be drawn */
 void html_curves(struct html *h, enum html_quantity q);
 /* Of the curve at x, by the nearest point; false: it is not known there. */
 bool html_curve_at(const struct html_curve *c, double x, double *mean, double *lo, double *hi);
@@ -139,7 +140,8 @@ struct html_drawing {
 
 enum { HTML_WIDE = 4000, HTML_HIGH = 2000 }; /* units of a drawing, whatever room it gets */
 
-void html_draw_plot(struct html *h, const struct html_plot *p);
+/* Side by side; one of which nothing is known makes room for the other. */
+void html_draw_plots(struct html *h, const struct html_plot *a, const struct html_plot *b);
 void html_draw_line(struct html *h, const char *class, int x0, int y0, int x1, int y1);
 double html_moment(const struct html_drawing *d, uint32_t column); /* x, of HTML_COLUMNS */
 /* The curve's value there, with its range. */
@@ -157,6 +159,7 @@ void html_draw_staleness(struct html *h);
 
 /* html_page.c */
 void html_card(struct html *h, const char *id, const char *title, const char *says);
+void html_wide_card(struct html *h, const char *id, const char *title, const char *says);
 void html_card_end(struct html *h);
 void html_swatch(struct html *h, uint32_t label);
 void html_headline(struct html *h);

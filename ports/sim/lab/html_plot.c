@@ -273,11 +273,14 @@ static void put_figure(struct html *h, const struct html_drawing *d)
     html_put_around(h, d);
 }
 
-void html_draw_plot(struct html *h, const struct html_plot *p)
+static void draw_plot(struct html *h, const struct html_plot *p, bool wide)
 {
     struct html_drawing d = {.p = p};
     html_curves(h, p->q);
-    html_card(h, p->id, p->title, p->says);
+    if (wide)
+        html_wide_card(h, p->id, p->title, p->says);
+    else
+        html_card(h, p->id, p->title, p->says);
     if (axes(h, &d)) {
         put_figure(h, &d);
     } else {
@@ -286,4 +289,13 @@ void html_draw_plot(struct html *h, const struct html_plot *p)
         html_put(h, "</p>\n");
     }
     html_card_end(h);
+}
+
+void html_draw_plots(struct html *h, const struct html_plot *a, const struct html_plot *b)
+{
+    const bool knows_a = html_knows(h, a->q), knows_b = html_knows(h, b->q);
+    if (knows_a || !knows_b)
+        draw_plot(h, a, knows_a && !knows_b);
+    if (knows_b || !knows_a)
+        draw_plot(h, b, knows_b && !knows_a);
 }

@@ -7,6 +7,7 @@
 #include "server/param.h"
 #include "server/policies.h"
 #include "server/value.h"
+#include "server/weigh.h"
 
 void elv_lab_setup_init(struct elv_lab_setup *s)
 {
@@ -166,6 +167,25 @@ static enum elv_err check_counts(const struct elv_lab_setup *s, struct elv_lab_f
     return ELV_OK;
 }
 
+static enum elv_err check_sums(const struct elv_lab_setup *s, struct elv_lab_fault *f)
+{
+    struct elv_scales unused;
+    f->of = ELV_LAB_OF_JOB;
+    f->line = elv_job_line(&s->job, "aggregate.max_weight");
+    return elv_scales_of(&s->job, s->world.world.clients, &unused, f->why);
+}
+
+/* Clients that are real nodes read a real job. */
+static enum elv_err check_detail(const struct elv_lab_setup *s, struct elv_lab_fault *f)
+{
+    const struct elv_lab_world *w = &s->world.world;
+    if (w->detail == ELV_LAB_MESSAGES && w->learning != ELV_LAB_NETWORK)
+        return refuse_world(f, s, "world.detail",
+                            "where every message is simulated clients train the job's network; "
+                            "give learning = network, or detail = timing");
+    return ELV_OK;
+}
+
 static enum elv_err check_learning(const struct elv_lab_setup *s, struct elv_lab_fault *f)
 {
     const struct elv_lab_world *w = &s->world.world;
@@ -215,6 +235,10 @@ enum elv_err elv_lab_setup_check(struct elv_lab_setup *s, struct elv_lab_fault *
         err = check_world(s, fault);
     if (err == ELV_OK)
         err = check_counts(s, fault);
+    if (err == ELV_OK)
+        err = check_sums(s, fault);
+    if (err == ELV_OK)
+        err = check_detail(s, fault);
     if (err == ELV_OK)
         err = check_learning(s, fault);
     if (err == ELV_OK)
