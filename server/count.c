@@ -130,28 +130,12 @@ static uint64_t total(const struct claims *c, const struct elv_scales *scales)
     return c->known + (uint64_t)c->n_unknown * elv_weight_of(scales, (uint32_t)(mean + 0.5), 1.0);
 }
 
-/* In a stream the last decision about a client does not tell: one before it may count. */
-static void mark_used(struct elv_server *s)
-{
-    for (uint32_t i = 0; i < s->roster.n; i++)
-        s->roster.rows[i].used = !s->round.stream && elv_core_counts(s, &s->roster.rows[i]);
-    for (uint32_t i = 0; i < s->round.n_counted; i++)
-        if (s->counted[i].d.assignment != 0)
-            s->roster.rows[s->counted[i].row].used = true;
-}
-
-uint64_t elv_core_fleet(struct elv_server *s)
+uint64_t elv_core_fleet(const struct elv_server *s)
 {
     const struct elv_scales scales = elv_core_scales(s);
-    struct claims there = {0}, used = {0};
-    mark_used(s);
-    for (uint32_t i = 0; i < s->roster.n; i++) {
-        const struct elv_row *row = &s->roster.rows[i];
-        if (row->joined && !row->lapsed)
-            add_claim(&there, &scales, claim_of(s, row));
-        if (row->used)
-            add_claim(&used, &scales, claim_of(s, row));
-    }
-    const uint64_t all = total(&there, &scales), least = total(&used, &scales);
-    return all > least ? all : least;
+    struct claims there = {0};
+    for (uint32_t i = 0; i < s->roster.n; i++)
+        if (s->roster.rows[i].joined && !s->roster.rows[i].lapsed)
+            add_claim(&there, &scales, claim_of(s, &s->roster.rows[i]));
+    return total(&there, &scales);
 }

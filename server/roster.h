@@ -34,7 +34,6 @@ struct elv_row {
     bool waiting; /* the open round waits for it; in a stream: its own work is not decided */
     bool lapsed;  /* was silent past the time of its work: not there, until it asks again */
     bool wants;   /* in the queue of those that want work */
-    bool used;    /* scratch: an update of it counts */
     bool held;    /* the policy would not let it start when it asked last */
     bool observes, to_notify;
     bool gone;        /* revoked since it joined */
