@@ -21,6 +21,8 @@ struct elv_offer {
     bool own;
     elv_time_us granted; /* own: on the clock of the run, see offer.c */
     bool promised;       /* not durable yet, so not to be seen */
+    bool finishes;       /* its round closed without it, and the policy lets it finish, */
+    elv_time_us ends;    /* until then */
     bool told;           /* the policy knows that it came too late, or need not */
     struct elv_size size;
 };
