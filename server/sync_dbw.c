@@ -64,6 +64,7 @@ struct dbw {
     uint32_t half;   /* half of those asked while no time is known; else 0 */
     bool chosen;     /* its k was, it is not n for want of anything known */
     bool expired;    /* the last round opened took `slack` times its T(k) */
+    struct elv_gain_work work; /* of its updates that count; covered: the sum */
     elv_time_us expires;
     /* then the struct elv_time_table */
 };
@@ -230,6 +231,7 @@ static void on_open(void *state, const struct elv_sync_cfg *cfg, const struct el
     d->k = within(choose(d, cfg, h, least, n), least, n);
     d->chosen = knows(d, rule_of(cfg));
     d->expired = false;
+    d->work = (struct elv_gain_work){0};
     d->newest = (d->newest + 1) % PAST;
     d->past[d->newest] = (struct past){
         .version = r->version, .h = h, .n = n, .n_came = r->n_got, .opened = r->opened};
@@ -257,6 +259,14 @@ static void did_not_come(struct dbw *d, const struct elv_sync_cfg *cfg, elv_time
         came(d, &p, now);
 }
 
+static void note_work(struct elv_gain_work *w, const struct elv_sync_update *u)
+{
+    if (u->steps > w->steps)
+        w->steps = u->steps;
+    if (u->samples > 0)
+        w->covered += u->seen < u->samples ? (double)u->seen / u->samples : 1.0;
+}
+
 static struct elv_sync_worth on_update(void *state, const struct elv_sync_cfg *cfg,
                                        const struct elv_sync_round *r,
                                        const struct elv_sync_update *u, elv_time_us now)
@@ -268,6 +278,8 @@ static struct elv_sync_worth on_update(void *state, const struct elv_sync_cfg *c
         came(d, p, now);
     if (ours && d->half > 0 && p->n_came == d->half)
         d->expires = expires_after(d, cfg, 2.0 * (double)(now - p->opened));
+    if (counts)
+        note_work(&d->work, u);
     return (struct elv_sync_worth){.counts = counts, .weight = 1.0};
 }
 
@@ -314,7 +326,8 @@ static void on_commit(void *state, const struct elv_sync_cfg *cfg, const struct 
         did_not_come(d, cfg, now);
     d->h = c->round.n_got;
     d->expires = ELV_NEVER;
-    elv_gain_add(&d->gain, c);
+    d->work.covered /= d->h > 0 ? d->h : 1;
+    elv_gain_add(&d->gain, c, d->work);
 }
 
 /* Clients that left are not waited for. */
