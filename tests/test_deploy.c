@@ -96,6 +96,7 @@ struct run {
     uint32_t n_clients;
     elv_time_us limit;
     struct elv_deploy_cohort cohort;
+    struct elv_deploy_pages pages;
     double target_accuracy, target_loss;
     struct elv_lab_learner learner;
 };
@@ -185,7 +186,8 @@ static void deploy(struct run *r, struct tale *t)
 {
     struct elv_deploy *d;
     char why[ELV_JOB_ERROR_MAX] = "";
-    const struct elv_deploy_cfg cfg = {.run = run_cfg(r, t), .cohort = r->cohort};
+    const struct elv_deploy_cfg cfg = {
+        .run = run_cfg(r, t), .cohort = r->cohort, .pages = r->pages};
     if (elv_deploy_new(&d, &cfg, why) != ELV_OK)
         fail_msg("%s", why);
     const enum elv_err err = elv_deploy_run(d, r->limit);
@@ -372,6 +374,58 @@ static void it_makes_no_difference_when_work_is_done(void **state)
         assert_memory_equal(one.sum.model, two.sum.model, 32);
     }
     assert_true(largest > 4);
+}
+
+/* Memory. */
+
+static void *take_block(void *self, size_t len)
+{
+    (void)self;
+    return aligned_alloc(64, len);
+}
+
+static void give_block(void *self, void *at, size_t len)
+{
+    (void)self, (void)len;
+    free(at);
+}
+
+static uint64_t spoiled;
+
+static void spoil(void *self, void *at, size_t len)
+{
+    (void)self;
+    assert_int_equal((uintptr_t)at % 128, 0);
+    assert_int_equal(len % 128, 0);
+    memset(at, 0xE7, len); /* were it read, it would not be overlooked */
+    spoiled += len;
+}
+
+static void clients_without_work_need_no_memory(void **state)
+{
+    (void)state;
+    static const struct key rows[][6] = {
+        {{"transfer", "down", "f32"}},
+        {{"transfer", "down", "q8"}, {"select", "count", "5"}},
+        {{"model", "layers", "dense 24 relu, dense 4 local"}, {"transfer", "down", "q8"}},
+        {{"sync", "quorum", "7"}, {"sync", "deadline", "4s"}}, /* the same version again */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        static struct run r;
+        run_init(&r, rows[i]);
+        r.world.link.loss = 0.05;
+        r.world.availability.dropout = i == 3 ? 0.15 : 0.05;
+        r.world.faults.server_crash = 20 * SECOND;
+        deploy(&r, &one);
+        r.pages = (struct elv_deploy_pages){
+            .page = 128, .take = take_block, .give = give_block, .drop = spoil};
+        spoiled = 0;
+        deploy(&r, &two);
+        assert_true(spoiled > 30 * (uint64_t)r.job.model.n_params * sizeof(float));
+        assert_true(one.sum.hash == two.sum.hash);
+        assert_memory_equal(one.sum.model, two.sum.model, 32);
+        assert_true(i < 3 || one.sum.abandoned > 0);
+    }
 }
 
 /* Comings and goings. */
@@ -566,6 +620,7 @@ int main(void)
         cmocka_unit_test(the_same_clients_drop_out),
         cmocka_unit_test(lost_packets_cost_time_and_nothing_else),
         cmocka_unit_test(it_makes_no_difference_when_work_is_done),
+        cmocka_unit_test(clients_without_work_need_no_memory),
         cmocka_unit_test(clients_may_come_and_go),
         cmocka_unit_test(a_trace_says_who_is_there),
         cmocka_unit_test(faults_strike_and_the_run_ends_all_the_same),
