@@ -8,7 +8,7 @@
 #     round     a round of eight real clients over DTLS     commits   durable commits of a server
 #     start     restarting a server, a waiting client       store     what the disk alone could do
 #     kernels   training and folding                        coap      requests of the CoAP server
-#     swarm     simulated clients without messages
+#     swarm     simulated clients without messages        deploy    simulated clients with messages
 #     zipline   planning a barrier                          learn     the cheap models of learning
 #     zipline   planning a barrier                          dbw       choosing how many to wait for
 #     learn     the cheap models of learning                swarm     many clients on virtual time
@@ -34,7 +34,7 @@ mkdir -p build
     exit 1
 }
 
-[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm
+[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy
 status=0
 for name in "$@"; do
     program=build/release/tests/bench_$name
