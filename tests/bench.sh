@@ -8,10 +8,9 @@
 #     round     a round of eight real clients over DTLS     commits   durable commits of a server
 #     start     restarting a server, a waiting client       store     what the disk alone could do
 #     kernels   training and folding                        coap      requests of the CoAP server
-#     swarm     simulated clients without messages        deploy    simulated clients with messages
-#     zipline   planning a barrier                          learn     the cheap models of learning
 #     zipline   planning a barrier                          dbw       choosing how many to wait for
-#     learn     the cheap models of learning                swarm     many clients on virtual time
+#     learn     the cheap models of learning                swarm     simulated clients, messages as times
+#     deploy    simulated clients with every message
 #
 # Prints one line for each figure,
 #

@@ -385,7 +385,7 @@ static void lost_packets_cost_time_and_nothing_else(void **state)
 
 /* Cohorts. */
 
-static uint32_t largest;
+static uint32_t largest, n_trained;
 
 /* Another trainer of its own for each: whoever does the work, the outcome is the same. */
 static void train_many(void *self, const struct elv_client_train *const *works, enum elv_err *err,
@@ -393,6 +393,7 @@ static void train_many(void *self, const struct elv_client_train *const *works, 
 {
     (void)self;
     largest = n > largest ? n : largest;
+    n_trained += n;
     for (uint32_t i = n; i-- > 0;) {
         bool begun = false;
         uint32_t left = 0;
@@ -405,8 +406,11 @@ static void train_many(void *self, const struct elv_client_train *const *works, 
 static void it_makes_no_difference_when_work_is_done(void **state)
 {
     (void)state;
-    static const struct elv_deploy_cohort rows[] = {
-        {.most = 0}, {.most = 3}, {.most = 100}, {.most = 100, .train = train_many}};
+    static const struct elv_deploy_cohort rows[] = {{.most = 0},
+                                                    {.most = 3},
+                                                    {.most = 100},
+                                                    {.most = 100, .train = train_many},
+                                                    {.most = 1, .train = train_many}};
     static const struct key keys[] = {
         {"sync", "policy", "backup"}, {"sync", "backup", "2"}, {NULL, NULL, NULL}};
     static struct run r;
@@ -418,6 +422,7 @@ static void it_makes_no_difference_when_work_is_done(void **state)
     assert_int_equal(one.world.gathered, 0);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         r.cohort = rows[i];
+        n_trained = 0;
         deploy(&r, &two);
         assert_true(two.world.gathered > 0);
         assert_true(one.sum.hash == two.sum.hash);
@@ -425,6 +430,7 @@ static void it_makes_no_difference_when_work_is_done(void **state)
         assert_memory_equal(one.sum.model, two.sum.model, 32);
     }
     assert_true(largest > 4);
+    assert_true(n_trained < one.sum.started); /* what is cancelled is never done */
 }
 
 /* Memory. */
