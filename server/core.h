@@ -167,6 +167,8 @@ void elv_core_end_offer(struct elv_server *s, struct elv_row *row, struct elv_ac
 void elv_core_void_offer(struct elv_server *s, struct elv_row *row, struct elv_actions *out);
 void elv_core_void_all(struct elv_server *s, struct elv_actions *out); /* the stream has ended */
 void elv_core_lapse(struct elv_server *s, struct elv_actions *out);    /* whose time is over */
+/* The policy sees the client no more, until it asks again. */
+void elv_core_drop_out(struct elv_server *s, uint32_t row);
 void elv_core_back_again(struct elv_server *s, uint32_t row); /* it asks: it had perhaps lapsed */
 
 /* handout.c */

@@ -121,6 +121,13 @@ static bool is_believable(const struct elv_job *job, const struct elv_eval_sums 
     return eval->n <= job->max_weight && eval->n_classes <= job->model.n_classes;
 }
 
+/* Neither an update nor one too old to be of use. */
+static bool nothing_came(const struct elv_rec_decision *d)
+{
+    return d->status != ELV_STATUS_DONE ||
+           (d->decision == ELV_REFUSED && d->reason != ELV_REASON_POLICY);
+}
+
 void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_decision *d,
                      const struct elv_sums *sums, struct elv_actions *out)
 {
@@ -138,18 +145,23 @@ void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_de
     s->round.n_soft++;
     if (s->round.stream && d->weight > 0)
         elv_core_add_counted(s, row, d);
-    if (r->waiting && r->offer.own) {
+    const bool own = r->waiting && r->offer.own;
+    if (own) {
         elv_core_end_offer(s, r, out);
     } else if (r->waiting) {
         r->waiting = false;
         s->round.n_waiting--;
     }
-    elv_core_want(s, row);
+    if (own && nothing_came(d))
+        elv_core_drop_out(s, row);
+    else
+        elv_core_want(s, row);
     count_decision(s, d);
     if (d->decision == ELV_ACCEPTED)
         elv_sums_add(&s->round.sums, &believed);
     note_decision(s, r);
-    elv_core_mark(s, row);
+    if (!r->lapsed) /* a notification would ask in its name */
+        elv_core_mark(s, row);
     put_decision(s, r, &believed, out);
 }
 

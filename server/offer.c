@@ -5,7 +5,8 @@
  * decided, whatever is published meanwhile; or until its time is over: the job's deadline, counted
  * on a clock that runs while the server does, over all its lives, so a restart gives the rest of
  * the time and never more. A client whose time is over has lapsed: to the policy it has left, and
- * it joins again when it next asks for a ticket. */
+ * it joins again when it next asks for a ticket. So has one that could do nothing with its work: it
+ * holds nobody up, and does not fail again as fast as the network goes. */
 #include <string.h>
 
 #include "common/assert.h"
@@ -40,10 +41,11 @@ static void put_offer(struct elv_server *s, const struct elv_row *row, struct el
     s->head_due = true; /* the number is taken */
 }
 
-/* The policy sees the client no more, until it asks again. */
-static void drop_out(struct elv_server *s, uint32_t i)
+void elv_core_drop_out(struct elv_server *s, uint32_t i)
 {
     const struct elv_sync_client c = {i, s->roster.rows[i].client};
+    if (!s->roster.rows[i].joined || s->roster.rows[i].lapsed)
+        return;
     elv_roster_set_lapsed(&s->roster, i, true);
     if (s->policies.sync->on_leave)
         s->policies.sync->on_leave(s->sync_state, &s->sync_cfg, c, s->now);
@@ -55,7 +57,7 @@ void elv_core_give(struct elv_server *s, uint32_t i, struct elv_actions *out)
     const struct elv_candidate c = {
         .client = row->client, .row = i, .samples = row->samples, .speed = row->speed};
     if (row->last_failed) { /* what it did last must be durable first */
-        drop_out(s, i);
+        elv_core_drop_out(s, i);
         return;
     }
     row->offer = (struct elv_offer){
@@ -106,7 +108,7 @@ void elv_core_given(struct elv_server *s, const struct elv_answer *a, struct elv
         return;
     if (a->state == ELV_ANSWER_FAILED) {
         elv_core_end_offer(s, row, out);
-        drop_out(s, a->row); /* the policy takes it for started */
+        elv_core_drop_out(s, a->row); /* the policy takes it for started */
         return;
     }
     row->offer.promised = false;
@@ -144,8 +146,7 @@ static void lapse(struct elv_server *s, uint32_t i, struct elv_actions *out)
     note->client = row->client;
     note->round = row->offer.seq;
     note->version = row->offer.version;
-    if (row->joined)
-        drop_out(s, i);
+    elv_core_drop_out(s, i);
     elv_core_mark(s, i);
 }
 

@@ -89,8 +89,9 @@ enum elv_sync_commit_when {
 enum elv_sync_divisor {
     ELV_SYNC_BY_USED,    /* the u of those used: a weighted mean */
     ELV_SYNC_BY_CLAIMED, /* their claims: a factor below 1 makes the step smaller */
-    ELV_SYNC_BY_FLEET    /* the claims of all clients there: updates are applied one by one, and one
-                            from each equals one averaged step */
+    ELV_SYNC_BY_FLEET /* the claims of all clients there, or of those used if that is more: updates
+                         are applied one by one, one from each equals one averaged step, and who
+                         delivers over and over from one version does not overshoot */
 };
 
 struct elv_sync_scale {

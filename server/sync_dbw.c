@@ -194,7 +194,7 @@ static void on_open(void *state, const struct elv_sync_cfg *cfg, const struct el
     struct elv_time_table *t = table(d);
     if (d->k == 0)
         begin(d, cfg);
-    const uint32_t n = r->n_asked > 0 ? r->n_asked : 1;
+    const uint32_t n = within(r->n_asked, 1, cfg->clients_max);
     const uint32_t h = d->h >= 1 && d->h <= n ? d->h : n;
     const double memory = elv_param_get(cfg->params, "memory", 50.0);
     const double slack = elv_param_get(cfg->params, "slack", 3.0);

@@ -35,7 +35,7 @@ double elv_tally_gain(const struct elv_tally *t, const struct elv_scales *scales
     if (scale->by == ELV_SYNC_BY_CLAIMED)
         by = t->claim;
     else if (scale->by == ELV_SYNC_BY_FLEET)
-        by = fleet;
+        by = fleet > t->claim ? fleet : t->claim;
     const double effort = t->effort / (double)t->claim; /* exactly 1 where the rule knows none */
     return ldexp(scale->step * effort / (double)by, -scales->value_bits);
 }

@@ -39,7 +39,8 @@ void elv_tally_add(struct elv_tally *t, const struct elv_scales *scales,
                    const struct elv_tally_item *item);
 
 /* The factor that turns the sum of the updates into the step that is asked for. `fleet`: the claims
- * of all clients there, weighed; for BY_FLEET. */
+ * of all clients there, weighed; for BY_FLEET, which divides by no less than what was used: several
+ * updates of one client from the same version would else add up to as many times its step. */
 double elv_tally_gain(const struct elv_tally *t, const struct elv_scales *scales,
                       const struct elv_sync_scale *scale, uint64_t fleet);
 

@@ -218,6 +218,7 @@ static void a_round_ends_at_its_deadline_with_the_quorum_or_abandoned(void **sta
     world_advance(&w, 20 * second);
     stream_work(&w, 2, &kept);
     assert_true(world_decline(&w, 1, ELV_STATUS_DECLINED, ELV_REASON_BUSY)); /* it has other work */
+    stream_work(&w, 1, &t);
     world_advance(&w, 10 * second);
     assert_int_equal(stats(&w)->rounds_abandoned, 1);
     assert_int_equal(stats(&w)->rounds_opened, 2); /* at once: clients are at work */
