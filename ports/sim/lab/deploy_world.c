@@ -258,7 +258,7 @@ static void add_faults(struct elv_deploy *d)
         crash_now_and_then(d, node, f->client_crash);
         if (f->partition > 0)
             elv_sim_faults_cut(
-                d->faults, node,
+                d->faults, node, 1,
                 (struct elv_sim_cuts){.every = about(f->partition), .lasts = about(f->lasts)});
     }
     if (f->disk_error > 0)
