@@ -137,9 +137,9 @@ void elv_core_tell_open(struct elv_server *s);  /* the policy: a round is open *
 void elv_core_ask_wanted(struct elv_server *s); /* it: for how many does it wait? */
 void elv_core_tell_joined(struct elv_server *s, uint32_t row);
 struct elv_sync_scale elv_core_scale(const struct elv_server *s); /* of the version being closed */
-uint64_t elv_core_fleet(const struct elv_server *s); /* claims of all clients there, weighed */
-void elv_core_check_round(struct elv_server *s);     /* deadline and policy */
-void elv_core_close_round(struct elv_server *s);     /* with what counts so far */
+uint64_t elv_core_fleet(struct elv_server *s);   /* claims of all clients there, weighed */
+void elv_core_check_round(struct elv_server *s); /* deadline and policy */
+void elv_core_close_round(struct elv_server *s); /* with what counts so far */
 void elv_core_fail_round(struct elv_server *s);
 /* It is being given up before its time, and not durably yet. */
 bool elv_core_gives_up(const struct elv_server *s);
