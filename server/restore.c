@@ -438,7 +438,9 @@ static enum elv_err resume(struct elv_server *s, const struct found *f)
     const bool stream = elv_core_streams(s) && s->head.log != 0;
     enum elv_err err = skip_left_log(s);
     s->run_us = f->clock.run_us;
-    if (err == ELV_OK && f->round)
+    if (!f->round)
+        s->round.stream = stream; /* between two of its rounds */
+    else if (err == ELV_OK)
         err = resume_round(s, f);
     if (err == ELV_OK)
         err = check_kept(s);
