@@ -271,17 +271,24 @@ void elv_core_round_stored(struct elv_server *s, bool ok)
     s->round.not_before = s->now + ELV_SECOND;
 }
 
+/* The round closes without it: it hears so at once, or not before it has finished. */
+static void interrupt(struct elv_server *s, uint32_t i)
+{
+    struct elv_row *row = &s->roster.rows[i];
+    const struct elv_sync_client c = {i, row->client};
+    row->offer.finishes = !s->policies.sync->interrupts(s->sync_state, &s->sync_cfg, c);
+    row->offer.ends = s->round.deadline;
+    if (!row->offer.finishes)
+        elv_core_mark(s, i);
+}
+
 void elv_core_close_round(struct elv_server *s)
 {
     struct elv_round *r = &s->round;
     r->state = ELV_ROUND_CLOSING;
-    for (uint32_t i = 0; i < r->n_asked; i++) {
-        const struct elv_candidate *c = &r->asked[i];
-        if (s->roster.rows[c->row].waiting && s->policies.sync->interrupts &&
-            s->policies.sync->interrupts(s->sync_state, &s->sync_cfg,
-                                         (struct elv_sync_client){c->row, c->client}))
-            elv_core_mark(s, c->row);
-    }
+    for (uint32_t i = 0; i < r->n_asked; i++)
+        if (s->roster.rows[r->asked[i].row].waiting && s->policies.sync->interrupts)
+            interrupt(s, r->asked[i].row);
 }
 
 void elv_core_fail_round(struct elv_server *s)

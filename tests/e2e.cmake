@@ -28,7 +28,13 @@ elv_e2e(e2e_report 300)
 elv_e2e(e2e_run 180)
 elv_e2e(e2e_same_bytes 180)
 elv_e2e(e2e_state 180)
+elv_e2e(e2e_stream 300)
 elv_e2e(e2e_sim 300)
+if(ELV_SANITIZE STREQUAL "thread")
+    add_test(NAME e2e_sim_threads COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/e2e_sim.sh
+        ${PROJECT_BINARY_DIR} threads)
+    set_tests_properties(e2e_sim_threads PROPERTIES TIMEOUT 300 LABELS threads)
+endif()
 elv_e2e(e2e_stock 120)
 
 # A few of the kills under the sanitizers, too.

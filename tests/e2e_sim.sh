@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/e2e_sim.sh BUILD - elver-sim as it is used: real training, a sweep on one and on two threads,
-# interrupted and taken up again, and what it refuses in which words.
+# tests/e2e_sim.sh BUILD [threads] - elver-sim as it is used: real training, a sweep on one and on two
+# threads, interrupted and taken up again, and what it refuses in which words; with a second argument
+# only what threads do beside each other.
 . "$(dirname "$0")/e2e.sh"
 sim=$build/ports/sim/elver-sim
 job=$dir/job.ini world=$dir/world.ini
@@ -60,6 +61,11 @@ same() {
     diff -r --exclude=host.json "$1" "$2" >/dev/null || fail "$1 and $2 differ"
 }
 line_of() { grep -n "$2" "$1" | head -n 1 | cut -d: -f1; }
+
+say "threads beside each other, on the same data"
+sim 0 '^result label=backup:backup=1 seeds=2 ' --sweep sync.policy=bsp,backup:backup=1 --seeds 2 \
+    --threads 4 --out "$dir/beside" --set job.rounds=2
+[ -z "${2:-}" ] || { say "passed"; exit 0; }
 
 say "real training"
 sim 0 '^run label=bsp seed=7 reached=- ' --out "$dir/real" --set client.arithmetic=reference
@@ -251,7 +257,7 @@ sed -i 's/five/5/' "$dir/gap.csv"
 cheap 2 'fewer clients than the world' --world "$copy"
 sed -i 's/^clients.*//' "$copy"
 cheap 0 '^world.clients = 2 ' --world "$copy" --print-config
-cheap 0 '^run ' --world "$copy" --until rounds=1
+cheap 0 '^run ' --world "$copy" --set sync.backup=1 --until rounds=1
 
 say "configuration in force"
 sim 0 "^device.per = step *; $world:[0-9]*" --print-config

@@ -4,8 +4,10 @@ elv_test(test_sim_disk elv_port_sim)
 elv_test(test_sim_world elv_port_sim)
 elv_test(test_swarm swarm_case.c elv_sim_lab)
 elv_test(test_swarm_stream swarm_case.c elv_sim_lab)
-elv_test(test_swarm_server swarm_case.c sim_fleet.c sim_history.c sim_vandal.c elv_sim_lab elv_port_zlib)
+elv_test(test_swarm_server swarm_case.c sim_fleet.c sim_history.c sim_recipe.c sim_vandal.c
+    elv_sim_lab elv_port_zlib)
 elv_test(test_deploy elv_sim_lab)
+elv_bench(bench_deploy elv_sim_lab)
 elv_test(test_world_file elv_sim_lab)
 elv_fuzz(fuzz_world elv_sim_lab)
 elv_test(test_plan elv_sim_lab)
@@ -17,10 +19,14 @@ elv_bench(bench_swarm swarm_case.c elv_sim_lab)
 elv_test(test_html html_fixture.c elv_sim_lab)
 elv_program(html_sample html_fixture.c elv_sim_lab)
 
-# elv_sim(sim_X COUNT COUNT_SANITIZED): runs the seeds 1..COUNT, fewer under a sanitizer.
+set(fleet sim_fleet.c sim_history.c sim_recipe.c sim_vandal.c elv_client elv_server elv_kernels
+    elv_port_sim elv_port_zlib)
+set(case sim_case.c sim_explain.c sim_job.c sim_shrink.c ${fleet})
+
+# elv_sim(sim_X COUNT COUNT_SANITIZED FILE|LIBRARY...): runs the seeds 1..COUNT, fewer under a
+# sanitizer.
 function(elv_sim name count count_sanitized)
-    elv_program(${name} sim_fleet.c sim_history.c sim_vandal.c elv_client elv_server elv_kernels elv_port_sim
-        elv_port_zlib)
+    elv_program(${name} ${ARGN})
     if(ELV_SANITIZE)
         set(count ${count_sanitized})
     endif()
@@ -28,5 +34,13 @@ function(elv_sim name count count_sanitized)
     set_tests_properties(${name} PROPERTIES TIMEOUT 600)
 endfunction()
 
-elv_sim(sim_rounds 200 60)
-elv_sim(sim_same_bytes 20 8)
+elv_sim(sim_same_bytes 20 8 ${fleet})
+
+# The fault campaign: a thousand seeds, in two halves that run side by side.
+elv_sim(sim_rounds 500 30 ${case})
+add_test(NAME sim_rounds_2 COMMAND sim_rounds 501 500)
+set_tests_properties(sim_rounds_2 PROPERTIES TIMEOUT 600 LABELS slow)
+elv_program(sim_campaign ${case})
+add_test(NAME sim_campaign COMMAND sim_campaign 1001 8 2)
+set_tests_properties(sim_campaign PROPERTIES LABELS threads TIMEOUT 300)
+elv_test(test_sim_shrink sim_shrink.c)

@@ -8,6 +8,7 @@
 
 #include "common/assert.h"
 #include "common/rng.h"
+#include "server/param.h"
 
 enum { VALUES = 8, CLASSES = 3, EXAMPLES = 24, TESTS = 6 };
 #define SECOND 1000000
@@ -106,6 +107,11 @@ static struct fleet_client *client_at(struct fleet *f, uint32_t node)
 static bool is_vandal(const struct fleet *f, const struct fleet_client *c)
 {
     return c >= &f->clients[f->cfg.n_clients - f->cfg.n_vandals];
+}
+
+static bool is_absent(const struct fleet *f, uint32_t place)
+{
+    return (f->cfg.absent >> place & 1) != 0;
 }
 
 static struct elv_node start_vandal(struct fleet *f, struct fleet_client *c)
@@ -222,8 +228,12 @@ static enum elv_err start_server(void *self, uint32_t node, elv_time_us now, str
     f->server = calloc(1, sizeof *f->server);
     ELV_ASSERT(f->server != NULL);
     const enum elv_err err = elv_server_init(f->server, &f->server_cfg, f->mem, len);
+    for (uint32_t i = 0; i < FLEET_CLIENTS_MAX; i++)
+        f->waits[i] = ELV_NEVER;
     if (err == ELV_OK) {
         f->seen_notes = 0;
+        f->waits_at = elv_sim_now(f->w);
+        history_scales(f->history, &f->server->scales);
         *out = elv_server_node(f->server);
         return ELV_OK;
     }
@@ -247,6 +257,7 @@ struct fleet_sums fleet_sums(const struct fleet *f)
     sums.log_losses += s->log_losses;
     sums.declined += s->updates_declined;
     sums.failed += s->updates_failed;
+    sums.lapsed += s->lapsed;
     sums.evaluations += s->evaluations;
     return sums;
 }
@@ -338,6 +349,48 @@ static void check_offers(struct fleet *f)
         wrong(f, "I5: %u versions are kept", s->kept.n);
 }
 
+/* For how long a policy may make a client wait; 0: there is no limit, as where it is chance who
+ * waits, or how far ahead one may get. At a barrier, and where nobody may be more than one update
+ * too far ahead, as long as anybody's work may take; else for as many updates of the slowest. */
+static elv_time_us wait_max(const struct elv_job *job)
+{
+    const double low = elv_param_get(&job->sync_params, "low", 3.0);
+    const double high = elv_param_get(&job->sync_params, "high", 15.0);
+    const bool strict = elv_param_get(&job->sync_params, "strict", 1.0) != 0.0;
+    if (strcmp(job->sync, "ssp") == 0 || strcmp(job->sync, "ebsp") == 0)
+        return job->deadline_us;
+    if (strcmp(job->sync, "dssp") == 0 && strict)
+        return job->deadline_us * (elv_time_us)(high - low + 1.0);
+    return 0;
+}
+
+/* In a stream whose policy makes clients wait for each other. The time between two rounds does not
+ * count: nothing is handed out then. */
+static void check_waits(struct fleet *f)
+{
+    const struct elv_server *s = f->server;
+    const elv_time_us now = elv_sim_now(f->w), step = now - f->waits_at;
+    const elv_time_us most = wait_max(&f->job);
+    f->waits_at = now;
+    for (uint32_t i = 0; most > 0 && i < s->roster.n && i < FLEET_CLIENTS_MAX; i++) {
+        const struct elv_row *row = &s->roster.rows[i];
+        const bool waits = row->joined && !row->lapsed && !row->waiting && !row->last_failed &&
+                           (row->held || row->wants);
+        if (!waits)
+            f->waits[i] = ELV_NEVER;
+        else if (f->waits[i] == ELV_NEVER)
+            f->waits[i] = 0;
+        else if (s->round.state == ELV_ROUND_OPEN)
+            f->waits[i] += step;
+        if (!waits || f->waits[i] <= f->worst_wait_us)
+            continue;
+        f->worst_wait_us = f->waits[i];
+        if (f->waits[i] > most + 2 * SECOND)
+            wrong(f, "I6: client %u is kept from its work for %.3f s", row->client,
+                  (double)f->waits[i] / 1e6);
+    }
+}
+
 /* What the clients found is the sum of all that was accepted, over restarts, too; only who could
  * not be stored at first may be missing. */
 static void check_scores(struct fleet *f)
@@ -379,6 +432,7 @@ static void stepped(void *self, uint32_t node, const struct elv_event *ev,
     check_bounds(f);
     check_round_time(f);
     check_offers(f);
+    check_waits(f);
     check_scores(f);
     mind_the_disk(f);
 }
@@ -443,10 +497,11 @@ static void add_client(struct fleet *f, uint32_t i)
     c->fleet = f;
     c->number = f->cfg.numbers != NULL ? f->cfg.numbers[i] : i + 1;
     fleet_feeds(c);
+    const elv_time_us start = elv_sim_between(&r, 0, f->cfg.join_spread_us);
     c->node = elv_sim_add_client(
         f->w, &(struct elv_sim_node_cfg){
                   .host = {.self = f, .start = start_client, .gone = client_gone},
-                  .start_us = elv_sim_between(&r, 0, f->cfg.join_spread_us),
+                  .start_us = is_absent(f, i) ? ELV_NEVER : start,
                   .device = {.self = f, .cost = client_cost},
                   .slice = f->cfg.slice,
                   .odd_clock = f->cfg.odd_clocks,
@@ -474,18 +529,11 @@ struct fleet *fleet_new(const struct fleet_cfg *cfg)
     add_server(f);
     for (uint32_t i = 0; i < cfg->n_clients; i++)
         add_client(f, i);
-    const struct elv_sync *sync = elv_sync_by_name(f->job.sync);
     struct history_cfg books = {.job = &f->job,
                                 .disk = elv_sim_disk_view(f->disk),
                                 .n_clients = cfg->n_clients,
                                 .squeeze = &f->squeeze,
-                                .loss = cfg->scores ? loss_of : NULL,
-                                .stream = sync->flow == ELV_SYNC_STREAM,
-                                .scaled = sync->scale != NULL,
-                                .mixes = strcmp(sync->name, "fedasync") == 0};
-    char why[ELV_JOB_ERROR_MAX] = "";
-    const enum elv_err err = elv_scales_of(&f->job, cfg->n_clients, &books.scales, why);
-    ELV_ASSERT(err == ELV_OK);
+                                .loss = cfg->scores ? loss_of : NULL};
     f->history = history_new(&books);
     return f;
 }
@@ -504,7 +552,7 @@ static bool all_ended(const struct fleet *f)
     if (!f->over)
         return false;
     for (uint32_t i = 0; i < f->cfg.n_clients; i++)
-        if (!f->clients[i].revoked && !is_vandal(f, &f->clients[i]) &&
+        if (!f->clients[i].revoked && !is_absent(f, i) && !is_vandal(f, &f->clients[i]) &&
             !elv_sim_ended(f->w, f->clients[i].node, NULL))
             return false;
     return true;

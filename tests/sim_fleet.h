@@ -20,6 +20,7 @@ struct fleet_cfg {
     uint64_t seed;
     uint32_t n_clients;           /* vandals included */
     uint32_t n_vandals;           /* the last so many */
+    uint64_t absent;              /* a bit for each place whose client never starts */
     const struct fleet_key *keys; /* on top of those every fleet has; ends with section NULL */
     struct elv_sim_link link;
     struct elv_sim_disk_cfg disk; /* clock, seed and number are filled in */
@@ -54,7 +55,7 @@ struct fleet_client {
 #define FLEET_WRONG_MAX 240u
 
 struct fleet_sums {
-    uint64_t abandoned, late, log_losses, declined, failed, evaluations;
+    uint64_t abandoned, late, log_losses, declined, failed, evaluations, lapsed;
 };
 
 struct fleet_scorer { /* pretends to evaluate: three slices, then sums that follow the model */
@@ -91,6 +92,8 @@ struct fleet {
     uint64_t seen_notes;    /* of this life */
     bool over;
     elv_time_us over_us, dead_us;
+    elv_time_us waits[FLEET_CLIENTS_MAX]; /* by row: for how long it wants work; ELV_NEVER */
+    elv_time_us waits_at, worst_wait_us;
 };
 
 /* Gives a client of this number its toy data; nothing else of it is touched. */

@@ -11,6 +11,7 @@
 #include "common/codec.h"
 #include "common/sha256.h"
 #include "server/ledger.h"
+#include "tests/sim_recipe.h"
 
 enum { ATTEMPTS = 6, PIECES = 64, CLAIMS = 8, WRONG_MAX = 240 };
 
@@ -60,6 +61,7 @@ struct version {
     uint64_t step;
     float *w; /* the master model: f32 [n_params] */
     float *b; /* the published one */
+    float *v; /* the rule's momentum after it */
 };
 
 struct asked { /* a request that is owed a reply */
@@ -74,6 +76,7 @@ struct stored {
 
 struct history {
     struct history_cfg cfg;
+    struct recipe recipe;
     uint32_t n_params;
     char wrong[WRONG_MAX];
     uint64_t step;
@@ -85,6 +88,9 @@ struct history {
     uint32_t n_asked, asked_cap;
     struct stored *stored;
     uint32_t n_stored, stored_cap;
+    uint32_t *given_up; /* rounds that ended without a version */
+    uint32_t n_given_up, given_up_cap;
+    uint32_t n_failures; /* of the disk: what the server took back is not known */
     struct history_sums sums;
 };
 
@@ -123,14 +129,21 @@ struct history *history_new(const struct history_cfg *cfg)
     h->cfg = *cfg;
     h->n_params = cfg->job->model.n_shared;
     h->clients = zeroed(cfg->n_clients + 1, sizeof *h->clients);
+    recipe_of(&h->recipe, cfg->job);
     return h;
+}
+
+void history_scales(struct history *h, const struct elv_scales *scales)
+{
+    h->recipe.scales = *scales;
 }
 
 static void free_models(struct version *v)
 {
     free(v->w);
     free(v->b);
-    v->w = v->b = NULL;
+    free(v->v);
+    v->w = v->b = v->v = NULL;
 }
 
 void history_free(struct history *h)
@@ -148,16 +161,18 @@ void history_free(struct history *h)
     free(h->versions);
     free(h->asked);
     free(h->stored);
+    free(h->given_up);
     free(h);
 }
 
 const char *history_wrong(const struct history *h) { return h->wrong[0] == '\0' ? NULL : h->wrong; }
-static bool made_a_version(const struct history *h, uint32_t seq)
+
+static uint32_t versions_of(const struct history *h, uint32_t seq)
 {
+    uint32_t n = 0;
     for (uint32_t i = 1; i < h->n_versions; i++)
-        if (h->versions[i].rec.seq == seq)
-            return true;
-    return false;
+        n += h->versions[i].rec.seq == seq;
+    return n;
 }
 
 struct history_sums history_sums(const struct history *h)
@@ -166,7 +181,7 @@ struct history_sums history_sums(const struct history *h)
     for (uint32_t number = 1; number <= h->cfg.n_clients; number++)
         for (uint32_t i = 0; i < h->clients[number].n; i++) {
             const struct elv_rec_decision *d = &h->clients[number].decisions[i].rec;
-            sums.abandoned += d->weight > 0 && !made_a_version(h, d->seq);
+            sums.abandoned += d->weight > 0 && versions_of(h, d->seq) == 0;
         }
     return sums;
 }
@@ -382,8 +397,8 @@ static void check_ticket(struct history *h, const struct asked *q, const struct 
               q->peer, t.version);
         return;
     }
-    if (t.what == ELV_WHAT_EVALUATE &&
-        (t.version != h->n_versions - 1 || t.version != h->cfg.job->rounds))
+    const bool may_be_last = t.version == h->cfg.job->rounds || h->cfg.job->target_accuracy > 0.0;
+    if (t.what == ELV_WHAT_EVALUATE && (t.version != h->n_versions - 1 || !may_be_last))
         wrong(h, "I7: client %" PRIu32 " is to evaluate version %" PRIu32 ", which is not the last",
               q->peer, t.version);
     for (uint32_t i = 0; i < c->n_offers; i++)
@@ -449,6 +464,37 @@ static void check_update(struct history *h, uint64_t number, const struct elv_re
               number);
 }
 
+static bool counts(const struct decision *d, uint32_t seq)
+{
+    return d->rec.seq == seq && d->rec.decision == ELV_ACCEPTED && d->rec.weight > 0;
+}
+
+/* Updates that have counted since `version` was published. */
+static uint32_t counted_since(const struct history *h, uint32_t version, uint32_t seq)
+{
+    uint32_t n = 0;
+    for (uint32_t i = version + 1; i < h->n_versions; i++)
+        n += h->versions[i].rec.n_used;
+    for (uint32_t number = 1; number <= h->cfg.n_clients; number++)
+        for (uint32_t i = h->clients[number].n; i > 0; i--)
+            n += counts(&h->clients[number].decisions[i - 1], seq);
+    return n;
+}
+
+/* While the disk fails the server may count what is not on it, and take it back. */
+static void check_worth(struct history *h, const struct elv_rec_decision *rec)
+{
+    char why[RECIPE_WHY_MAX];
+    if (!recipe_worth(&h->recipe, rec, why))
+        wrong(h, "%s", why);
+    const uint32_t since = h->recipe.stream ? counted_since(h, rec->version, rec->seq) : 0;
+    if (h->n_failures == 0 && rec->staleness != since)
+        wrong(h,
+              "I7: an update from version %" PRIu32 " is called %" PRIu32
+              " updates stale, not %" PRIu32,
+              rec->version, rec->staleness, since);
+}
+
 static void note_decision(struct history *h, const struct elv_store_op *s)
 {
     struct elv_rec_decision rec;
@@ -465,11 +511,13 @@ static void note_decision(struct history *h, const struct elv_store_op *s)
                   rec.assignment, s->number);
         return;
     }
-    for (uint32_t i = 0; i < c->n && !h->cfg.stream; i++)
+    for (uint32_t i = 0; i < c->n && !h->recipe.stream; i++)
         if (c->decisions[i].rec.seq == rec.seq && c->decisions[i].rec.weight > 0 && rec.weight > 0)
             wrong(h, "I1: client %" PRIu64 " counts twice in round %" PRIu32, s->number, rec.seq);
-    if (rec.decision == ELV_ACCEPTED && rec.weight > 0)
+    if (rec.decision == ELV_ACCEPTED && rec.weight > 0) {
         check_update(h, s->number, &rec);
+        check_worth(h, &rec);
+    }
     c->decisions = more(c->decisions, c->n, &c->cap, sizeof *c->decisions);
     c->decisions[c->n++] = (struct decision){.rec = rec, .step = h->step};
     if (rec.decision == ELV_ACCEPTED)
@@ -478,15 +526,10 @@ static void note_decision(struct history *h, const struct elv_store_op *s)
         h->sums.refused++;
 }
 
-static bool counts(const struct decision *d, uint32_t seq)
-{
-    return d->rec.seq == seq && d->rec.decision == ELV_ACCEPTED && d->rec.weight > 0;
-}
-
 static void check_base(struct history *h, uint32_t number, const struct elv_rec_decision *rec)
 {
     const struct client *c = &h->clients[number];
-    const uint32_t version = h->cfg.stream ? rec->version : h->n_versions - 1;
+    const uint32_t version = h->recipe.stream ? rec->version : h->n_versions - 1;
     for (uint32_t i = 0; i < c->n_offers; i++)
         if (c->offers[i].assignment == rec->assignment) {
             if (c->offers[i].version != version || version >= h->n_versions)
@@ -498,36 +541,21 @@ static void check_base(struct history *h, uint32_t number, const struct elv_rec_
           rec->assignment);
 }
 
-/* What the contributors of a version add up to. */
-struct mix {
-    int64_t *sum;  /* of the updates, in fixed point */
-    double *bases; /* of what their clients started from; NULL: models are not mixed */
-    uint64_t weight;
-    uint32_t n;
-};
-
 static void add_update(struct history *h, uint32_t number, const struct elv_rec_decision *rec,
-                       struct mix *m)
+                       struct recipe_mix *m)
 {
     const struct attempt *a = attempt_of(&h->clients[number], rec->assignment, rec->nonce);
-    if (a == NULL) {
+    const uint32_t base = rec->version < h->n_versions ? rec->version : 0;
+    if (a == NULL)
         wrong(h, "client %" PRIu32 " never sent what was accepted for assignment %" PRIu32, number,
               rec->assignment);
-        return;
-    }
-    m->n++;
-    m->weight += rec->weight;
-    for (uint32_t i = 0; i < h->n_params; i++)
-        m->sum[i] += rec->weight * (int64_t)rint(ldexp((double)a->v[i], h->cfg.scales.value_bits));
-    for (uint32_t i = 0; i < h->n_params && m->bases != NULL && rec->version < h->n_versions; i++)
-        m->bases[i] += rec->weight * (double)h->versions[rec->version].b[i];
+    else
+        recipe_add(&h->recipe, m, rec, a->v, h->versions[base].b);
 }
 
-static struct mix mix_of(struct history *h, uint32_t seq)
+static struct recipe_mix mix_of(struct history *h, uint32_t seq)
 {
-    struct mix m = {.sum = zeroed(h->n_params, sizeof *m.sum)};
-    if (h->cfg.mixes)
-        m.bases = zeroed(h->n_params, sizeof *m.bases);
+    struct recipe_mix m = recipe_begin(&h->recipe, h->n_params);
     for (uint32_t number = 1; number <= h->cfg.n_clients; number++)
         for (uint32_t i = 0; i < h->clients[number].n; i++) {
             const struct decision *d = &h->clients[number].decisions[i];
@@ -539,67 +567,20 @@ static struct mix mix_of(struct history *h, uint32_t seq)
     return m;
 }
 
-/* The model that `rec`, made from the version before, must have: f32 [n_params]. */
-static float *mean_model(const struct history *h, const struct mix *m)
+/* The version that `v` is to be, with `stored` as its master model. */
+static void check_contents(struct history *h, struct version *v, const float *stored)
 {
     const struct version *last = &h->versions[h->n_versions - 1];
-    const double gain = ldexp(1.0 / (double)m->weight, -h->cfg.scales.value_bits);
-    float *w = zeroed(h->n_params, sizeof *w);
-    for (uint32_t i = 0; i < h->n_params; i++)
-        w[i] = last->w[i] + (float)((double)m->sum[i] * gain);
-    return w;
-}
-
-/* Where the version may lie: from `w` in this direction. */
-static double direction(const struct history *h, const struct mix *m, uint32_t i)
-{
-    const double w = (double)h->versions[h->n_versions - 1].w[i], weight = (double)m->weight;
-    const double step = ldexp((double)m->sum[i] / weight, -h->cfg.scales.value_bits);
-    return m->bases == NULL ? step : m->bases[i] / weight - w + step;
-}
-
-/* The model stored is that of the contributors, but for one factor on the step. The factor is read
- * off the coordinate that moved most. */
-static void check_direction(struct history *h, const struct mix *m, const float *stored)
-{
-    const float *w = h->versions[h->n_versions - 1].w;
-    uint32_t far = 0;
-    for (uint32_t i = 1; i < h->n_params; i++)
-        if (fabs(direction(h, m, i)) > fabs(direction(h, m, far)))
-            far = i;
-    const double way = direction(h, m, far);
-    const double factor = way == 0.0 ? 0.0 : ((double)stored[far] - (double)w[far]) / way;
-    if (!(factor >= 0.0 && factor < 100.0) || (h->cfg.mixes && factor > 1.0 + 1e-4))
-        wrong(h, "I4: version %" PRIu32 " is %g times the step", h->n_versions, factor);
-    for (uint32_t i = 0; i < h->n_params; i++) {
-        const double want = (double)w[i] + factor * direction(h, m, i);
-        if (fabs((double)stored[i] - want) > 1e-5 * (1.0 + fabs(want) + fabs(factor * way)))
-            wrong(h, "I4: model %" PRIu32 " is not made of its contributors: %g, not %g",
-                  h->n_versions, (double)stored[i], want);
-    }
-}
-
-/* The master model of a version: computed, or what is `stored` if that can be it. */
-static float *expected_model(struct history *h, const struct elv_rec_version *rec,
-                             const float *stored)
-{
-    struct mix m = mix_of(h, rec->seq);
-    float *w;
-    if (m.n != rec->n_used || m.weight != rec->weight_sum)
+    struct recipe_mix m = mix_of(h, v->rec.seq);
+    char why[RECIPE_WHY_MAX];
+    if (m.n == 0 || m.n != v->rec.n_used || m.weight != v->rec.weight_sum)
         wrong(h,
               "I4: round %" PRIu32 " has %" PRIu32 " contributors of weight %" PRIu64
               ", version %" PRIu32 " says %" PRIu32 " of weight %" PRIu64,
-              rec->seq, m.n, m.weight, h->n_versions, rec->n_used, rec->weight_sum);
-    if (h->cfg.scaled && stored != NULL && m.weight > 0) {
-        check_direction(h, &m, stored);
-        w = zeroed(h->n_params, sizeof *w);
-        memcpy(w, stored, h->n_params * sizeof *w);
-    } else {
-        w = mean_model(h, &m);
-    }
-    free(m.sum);
-    free(m.bases);
-    return w;
+              v->rec.seq, m.n, m.weight, h->n_versions, v->rec.n_used, v->rec.weight_sum);
+    else if (!recipe_check(&h->recipe, &m, last->w, last->v, stored, v->v, h->n_failures == 0, why))
+        wrong(h, "I4: model %" PRIu32 " is not made of its contributors: %s", h->n_versions, why);
+    recipe_end(&m);
 }
 
 static void digest(const float *v, uint32_t n, uint8_t out[32])
@@ -646,14 +627,12 @@ static float *model_in(struct history *h, const struct elv_store_op *file)
     return w;
 }
 
-static void check_model(struct history *h, const struct version *v, const float *stored)
+static void check_digest(struct history *h, const struct version *v)
 {
     uint8_t published[32];
     digest(v->b, h->n_params, published);
     if (memcmp(published, v->rec.model, sizeof published) != 0)
         wrong(h, "model %" PRIu32 " is not the one its digest names", h->n_versions);
-    if (memcmp(stored, v->w, 4u * (size_t)h->n_params) != 0)
-        wrong(h, "I4: model %" PRIu32 " is not the mean of its contributors", h->n_versions);
 }
 
 static void check_again(struct history *h, uint64_t number, const struct elv_rec_version *rec)
@@ -686,20 +665,27 @@ static void note_version(struct history *h, const struct elv_store_op *s,
     v.b = model_in(h, file_of(did, ELV_FILE_MODEL, h->n_versions));
     if (v.b == NULL)
         return;
-    float *master = NULL;
-    if (v.rec.master)
-        master = model_in(h, file_of(did, ELV_FILE_MASTER, h->n_versions));
-    const float *stored = master != NULL ? master : v.b;
-    if (s->number == 0) {
+    v.w = v.rec.master ? model_in(h, file_of(did, ELV_FILE_MASTER, h->n_versions)) : NULL;
+    if (v.w == NULL) {
         v.w = zeroed(h->n_params, sizeof *v.w);
         memcpy(v.w, v.b, h->n_params * sizeof *v.w);
-    } else {
-        v.w = expected_model(h, &v.rec, stored);
+    }
+    v.v = zeroed(h->n_params, sizeof *v.v);
+    if (s->number > 0) {
+        check_contents(h, &v, v.w);
         h->sums.versions++;
     }
-    check_model(h, &v, stored);
-    free(master);
+    if (v.rec.seq != 0 && versions_of(h, v.rec.seq) > 0)
+        wrong(h, "I2: round %" PRIu32 " makes two versions", v.rec.seq);
+    check_digest(h, &v);
     add_version(h, &v);
+}
+
+/* A round's record goes with the version that it made, or without. */
+static void note_round_end(struct history *h, uint32_t seq)
+{
+    h->given_up = more(h->given_up, h->n_given_up, &h->given_up_cap, sizeof *h->given_up);
+    h->given_up[h->n_given_up++] = seq;
 }
 
 static void note_store(struct history *h, const struct elv_action *a, const struct elv_actions *did)
@@ -708,12 +694,31 @@ static void note_store(struct history *h, const struct elv_action *a, const stru
         h->stored = more(h->stored, h->n_stored, &h->stored_cap, sizeof *h->stored);
         h->stored[h->n_stored++] = (struct stored){.id = a->id, .step = h->step};
     }
+    if (a->store.kind == ELV_STORE_ERASE && a->store.table == ELV_TABLE_ROUND)
+        note_round_end(h, (uint32_t)a->store.number);
     if (a->store.kind != ELV_STORE_PUT)
         return;
     if (a->store.table == ELV_TABLE_DECISION)
         note_decision(h, &a->store);
     else if (a->store.table == ELV_TABLE_VERSION)
         note_version(h, &a->store, did);
+}
+
+const char *history_unfinished(struct history *h)
+{
+    for (uint32_t number = 1; number <= h->cfg.n_clients; number++)
+        for (uint32_t i = 0; i < h->clients[number].n; i++) {
+            const struct decision *d = &h->clients[number].decisions[i];
+            bool ended = d->rec.weight == 0 || versions_of(h, d->rec.seq) == 1;
+            for (uint32_t k = 0; k < h->n_given_up && !ended; k++)
+                ended = h->given_up[k] == d->rec.seq;
+            if (!ended)
+                wrong(h,
+                      "I2: what client %" PRIu32 " contributed to round %" PRIu32
+                      " is in no version, and the round was not given up",
+                      number, d->rec.seq);
+        }
+    return history_wrong(h);
 }
 
 static void take_back_decisions(struct history *h, struct client *c, uint64_t step)
@@ -748,7 +753,8 @@ static void take_back(struct history *h, uint64_t step)
         return;
     free_models(&h->ghost);
     h->ghost = h->versions[h->n_versions - 1];
-    h->versions[h->n_versions - 1].w = h->versions[h->n_versions - 1].b = NULL;
+    struct version *last = &h->versions[h->n_versions - 1];
+    last->w = last->b = last->v = NULL;
     drop_last_version(h);
 }
 
@@ -759,8 +765,10 @@ static void note_stored(struct history *h, const struct elv_event *ev)
         if (s.id != ev->id)
             continue;
         h->stored[i] = h->stored[--h->n_stored];
-        if (ev->err != ELV_OK)
+        if (ev->err != ELV_OK) {
+            h->n_failures++;
             take_back(h, s.step);
+        }
         return;
     }
 }
@@ -821,7 +829,7 @@ void history_restart(struct history *h)
     if (last == (int64_t)h->n_versions && h->ghost.w != NULL) {
         h->sums.versions += last > 0;
         add_version(h, &h->ghost);
-        h->ghost.w = h->ghost.b = NULL;
+        h->ghost.w = h->ghost.b = h->ghost.v = NULL;
     }
     if (last >= (int64_t)h->n_versions)
         wrong(h, "I3: the disk has version %" PRId64 " that nobody made", last);

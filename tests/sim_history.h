@@ -7,12 +7,15 @@
  *
  *   I1  a client's contribution enters a round at most once; in a stream, where a client may have
  *       several in one version, each of them does
- *   I2  an acknowledged commit is durable, in the aggregate or refused on record, and never changes
+ *   I2  an acknowledged commit is durable, in exactly one version, or refused, or its round given
+ *       up on record, and never changes
  *   I3  the version rises one by one
- *   I4  sum of weights and model are those of the recorded contributors; where the policy scales
- *       the step by what is not on record, it is theirs but for that one factor
+ *   I4  weights, their sum and the model are those of the recorded contributors (sim_recipe.h);
+ *       where the policy scales the step by what is not on record, it is theirs but for that one
+ *       factor
  *   I7  every contributor trained from the version the round started from, in a stream from the one
- *       its ticket named, and who only evaluates is given the last version
+ *       its ticket named, where it is as stale as is recorded and worth what the job's staleness
+ *       rule says; who only evaluates is given the last version
  *
  * Memory bounds (I5), armed deadlines (I6) and progress (I8) need the server itself: see
  * sim_rounds.c. */
@@ -25,15 +28,11 @@
 struct history;
 
 struct history_cfg {
-    const struct elv_job *job; /* borrowed */
-    struct elv_scales scales;
+    const struct elv_job *job;                  /* borrowed */
     struct elv_disk disk;                       /* the server's, read only */
     uint32_t n_clients;                         /* client numbers are 1 .. n_clients */
     const struct elv_squeeze *squeeze;          /* borrowed; to read deflated chunks */
     double (*loss)(const float *w, uint32_t n); /* that the server's scorer finds; NULL: none */
-    bool stream;                                /* the job's policy lets clients start */
-    bool scaled; /* and steps are scaled by a factor that only it knows */
-    bool mixes;  /* and models are mixed, not steps added */
 };
 
 struct history_sums {
@@ -54,6 +53,10 @@ void history_restart(struct history *h);
 /* NULL, or the first thing that went wrong, as a sentence. */
 const char *history_wrong(const struct history *h);
 struct history_sums history_sums(const struct history *h);
+/* In what units the server counts. */
+void history_scales(struct history *h, const struct elv_scales *scales);
+/* NULL, or what is not settled though the job is over. */
+const char *history_unfinished(struct history *h);
 /* Accepted answers of round `seq`: updates, or in a survey evaluations. */
 uint32_t history_answers(const struct history *h, uint32_t seq);
 

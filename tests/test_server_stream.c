@@ -33,11 +33,12 @@ static void a_client_gets_work_when_it_asks_and_again_when_it_has_delivered(void
     struct elv_ticket t;
     start(&w, 1);
     assert_int_equal(stats(&w)->rounds_opened, 1);
-    const uint32_t first = stream_work(&w, 1, &t);
+    const uint32_t first = stream_work(&w, 1, &t), round = t.round;
     assert_int_equal(t.version, 0);
     assert_true(stream_deliver(&w, 1, &t));
     const uint32_t second_one = stream_work(&w, 1, &t);
     assert_true(second_one > first);
+    assert_true(t.round != round);  /* other random numbers: not the same update again */
     assert_int_equal(t.version, 0); /* nothing was published yet */
     assert_int_equal(told.n_updates, 1);
     assert_true(told.update.version == 0 && told.update.staleness == 0);

@@ -210,6 +210,7 @@ static void what_does_not_go_together_is_refused_with_its_line(void **state)
         {{{"availability", "on", "constant 10"}, {"availability", "off", "constant 5"}}, 0, ""},
         {{{"availability", "trace", "t.csv"}, {"device", "compute", "constant 1"}}, 2, "a trace"},
         {{{"availability", "trace", "t.csv"}, {"link", "latency", "constant 1"}}, 0, ""},
+        {{{"availability", "trace", "t.csv"}, {"device", "speed", "constant 1"}}, 0, ""},
         {{{"availability", "churn", "1"}, {"device", "start", "spread 5s"}}, 2, "churn"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -262,8 +262,8 @@ x7() {
     sim x7 --seeds "$(seeds 40 10)" --sweep "sync.policy=$policies"
     best=
     for b in $all; do
-        time=$(figure backup:backup=$b time)
-        note "b = $b: $(calc "$time") s to the target, $(figure backup:backup=$b rounds) rounds"
+        time=$(figure "backup:backup=$b" time)
+        note "b = $b: $(calc "$time") s to the target, $(figure "backup:backup=$b" rounds) rounds"
         if [ -z "$best" ] || holds "$time < $least"; then best=$b least=$time; fi
     done
     ends="$(figure backup:backup=0 time) > 1.1 * $least && $(figure backup:backup=24 time) > 1.1 * $least"
@@ -455,7 +455,7 @@ x20() {
 
 began=$(date +%s)
 for x in ${wanted:-X1 X2 X3 X4 X5 X6 X7 X8 X9 X15 X16 X18 X20}; do
-    [ -z "$quick" ] || [ $x != X5 ] || continue
+    [ -z "$quick" ] || [ "$x" != X5 ] || continue
     run=$(echo "$x" | tr X x)
     $run || paper "$x" - "did-not-run" 0
 done

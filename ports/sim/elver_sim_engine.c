@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ports/sim/elver_sim_engine.h"
 
-#include "ports/sim/lab/deploy.h"
+#include "ports/sim/elver_sim_pages.h"
 
 static enum elv_err swarm_run(void *self, elv_time_us until) { return elv_swarm_run(self, until); }
 
@@ -32,7 +32,7 @@ static enum elv_err make_deploy(struct elv_sim_engine *e, const struct elv_swarm
                                 char why[ELV_JOB_ERROR_MAX])
 {
     struct elv_deploy *d;
-    const struct elv_deploy_cfg cfg = {.run = *run};
+    const struct elv_deploy_cfg cfg = {.run = *run, .pages = elv_sim_pages()};
     const enum elv_err err = elv_deploy_new(&d, &cfg, why);
     if (err == ELV_OK)
         *e = (struct elv_sim_engine){.self = d,

@@ -47,11 +47,11 @@ static void stepped(void *self, uint32_t node, const struct elv_event *ev,
                     const struct elv_actions *did)
 {
     struct elv_deploy *d = self;
-    (void)did;
+    (void)ev, (void)did;
     if (node == d->server_node)
         elv_deploy_take_notes(d);
     else
-        elv_deploy_client_stepped(d, node, ev);
+        elv_deploy_client_stepped(d, node);
 }
 
 static enum elv_err build(struct elv_deploy *d, char *why)
@@ -108,7 +108,7 @@ void elv_deploy_free(struct elv_deploy *d)
     if (d == NULL)
         return;
     elv_sim_free(d->w);
-    elv_sim_faults_free(d->faults);
+    free(d->faults);
     elv_deploy_free_server(d);
     elv_deploy_close_school(d);
     free(d->churn.gone);

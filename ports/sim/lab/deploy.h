@@ -15,9 +15,9 @@
  * down; one that goes for good leaves. Faults strike each node on its own.
  *
  * Training is the client's own (client/trainer.h) on its own examples; one trainer serves all
- * clients, one after the other, so a client costs its node and, while it is up, two vectors of the
- * model's size. Only the network of a job can be learnt: the models Q and L have no job that a
- * client could read. Not thread-safe; separate deployments are independent. */
+ * clients, one after the other, so a client costs its node and two vectors of the model's size.
+ * Only the network of a job can be learnt: the models Q and L have no job that a client could read.
+ * Not thread-safe; separate deployments are independent. */
 #ifndef ELV_PORTS_SIM_LAB_DEPLOY_H
 #define ELV_PORTS_SIM_LAB_DEPLOY_H
 
@@ -36,9 +36,21 @@ struct elv_deploy_cohort {
     bool at_start; /* nothing waits: each is trained by itself when it starts */
 };
 
+/* Memory that can be emptied without being given back. With it a client without work takes none for
+ * its vectors; a version that many hold is there once. All NULL: it comes from the heap, and
+ * clients keep theirs. */
+struct elv_deploy_pages {
+    void *self;
+    size_t page; /* bytes; what `drop` is given starts and ends with one */
+    void *(*take)(void *self, size_t len); /* aligned to 64; NULL: there is none */
+    void (*give)(void *self, void *at, size_t len);
+    void (*drop)(void *self, void *at, size_t len); /* anything may be there afterwards */
+};
+
 struct elv_deploy_cfg {
     struct elv_swarm_cfg run; /* its learner is one of lab/learn_network.h */
     struct elv_deploy_cohort cohort;
+    struct elv_deploy_pages pages;
 };
 
 struct elv_deploy;

@@ -74,12 +74,12 @@ static bool has_work(const struct elv_client *n)
            n->ticket.what == ELV_WHAT_TRAIN;
 }
 
-void elv_deploy_client_stepped(struct elv_deploy *d, uint32_t node, const struct elv_event *ev)
+void elv_deploy_client_stepped(struct elv_deploy *d, uint32_t node)
 {
     struct elv_deploy_client *c = client_at(d, node);
     const struct elv_client *n = c->node;
     const bool open = has_work(n);
-    (void)ev;
+    elv_deploy_park(c);
     if (c->open && (!open || n->ticket.assignment != c->assignment))
         put_down(c, c->trained ? ELV_LAB_LATE : ELV_LAB_INTERRUPTED);
     if (!open)
@@ -98,7 +98,7 @@ static enum elv_err start(void *self, uint32_t node, elv_time_us now, struct elv
     (void)now;
     if (!c->there || c->asleep)
         return ELV_ERR_BUSY; /* whatever crashed it */
-    uint8_t *block = aligned_alloc(ELV_ARENA_ALIGN, d->client_len);
+    uint8_t *block = elv_deploy_take_block(d);
     if (block == NULL) {
         d->err = ELV_ERR_MEMORY;
         return ELV_ERR_MEMORY;
@@ -125,8 +125,7 @@ static void gone(void *self, uint32_t node)
     if (c->open)
         put_down(c, ELV_LAB_DROPPED);
     elv_deploy_set_waits(c, false);
-    free(c->node);
-    c->node = NULL;
+    elv_deploy_give_block(c);
 }
 
 static size_t client_len(struct elv_deploy *d)

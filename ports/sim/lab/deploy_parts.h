@@ -4,21 +4,26 @@
  *     deploy.c          made, run, freed
  *     deploy_server.c   the server's node, its disk and its test set
  *     deploy_clients.c  the clients' nodes, and what they do as seen from outside
+ *     deploy_park.c     the memory of those that have no work
  *     deploy_train.c    one trainer for all of them
- *     deploy_world.c    devices, links, who is there when, faults
+ *     deploy_world.c    devices, links, who is there when
+ *     deploy_faults.c   crashes, partitions, disk errors
  *     deploy_tell.c     the server's notes as records, the summary */
 #ifndef ELV_PORTS_SIM_LAB_DEPLOY_PARTS_H
 #define ELV_PORTS_SIM_LAB_DEPLOY_PARTS_H
 
 #include "client/client.h"
-#include "ports/sim/faults.h"
 #include "ports/sim/lab/deploy.h"
 #include "ports/sim/lab/learn_network.h"
 #include "server/follow.h"
 
+struct elv_deploy_kept;
+struct elv_deploy_fault;
+
 struct elv_deploy_client {
     struct elv_deploy *deploy;
-    struct elv_client *node; /* and its memory, in one block; NULL: it is down */
+    struct elv_client *node;      /* and its memory, in one block; NULL: it is down */
+    struct elv_deploy_kept *kept; /* parked: the version it holds; NULL: none, or by itself */
     uint32_t number, starts;
     uint32_t pieces;            /* of work it took up so far; names what is drawn for them */
     uint32_t comings, turns;    /* times it came; times it went away or returned since */
@@ -36,6 +41,7 @@ struct elv_deploy_client {
     bool told;                  /* open: the server has decided */
     bool working;               /* open, and not decided */
     bool waits;                 /* decided, and nothing new yet */
+    bool parked;                /* it has no work and no memory for it */
 };
 
 struct elv_deploy_school { /* the trainer that all clients share */
@@ -69,7 +75,8 @@ struct elv_deploy {
     bool streams; /* the policy has no rounds */
 
     struct elv_sim *w;
-    struct elv_sim_faults *faults;
+    struct elv_deploy_fault *faults;
+    uint32_t n_faults;
     struct elv_sim_disk *disk;
     uint32_t server_node; /* clients follow in the order of their numbers */
 
@@ -82,6 +89,7 @@ struct elv_deploy {
     struct elv_deploy_client *clients; /* [n_clients] */
     struct elv_client_cfg client_cfg;
     size_t client_len;
+    struct elv_deploy_kept *kept;
     struct elv_deploy_school school;
     const struct elv_client_train **cohort; /* [cohort_cap] */
     enum elv_err *cohort_err;
@@ -112,10 +120,16 @@ static inline uint32_t elv_deploy_node(const struct elv_deploy_client *c)
 {
     return c->deploy->server_node + c->number;
 }
-void elv_deploy_client_stepped(struct elv_deploy *d, uint32_t node, const struct elv_event *ev);
+void elv_deploy_client_stepped(struct elv_deploy *d, uint32_t node);
 /* The server has decided on its work. */
 void elv_deploy_decided(struct elv_deploy_client *c);
 void elv_deploy_set_waits(struct elv_deploy_client *c, bool waits);
+
+/* deploy_park.c */
+void *elv_deploy_take_block(struct elv_deploy *d);
+void elv_deploy_give_block(struct elv_deploy_client *c);
+/* After each step: its memory goes when it has become idle, and is back before work touches it. */
+void elv_deploy_park(struct elv_deploy_client *c);
 
 /* deploy_train.c */
 enum elv_err elv_deploy_open_school(struct elv_deploy *d);
@@ -132,6 +146,9 @@ struct elv_lab_piece elv_deploy_piece(const struct elv_deploy_client *c);
 void elv_deploy_populate(struct elv_deploy *d);
 /* Those that dropped out start again. */
 void elv_deploy_wake(struct elv_deploy *d);
+
+/* deploy_faults.c */
+void elv_deploy_add_faults(struct elv_deploy *d);
 
 /* deploy_tell.c */
 /* Time passes before anything changes. */

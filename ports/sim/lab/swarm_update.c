@@ -176,7 +176,7 @@ static void use(struct elv_swarm *s, const struct elv_swarm_work *w, uint32_t st
         .norm2 = norm2,
         .rate = s->versions.at[w->base].rate,
         .steps = w->steps,
-        .seen = w->seen,
+        .seen = w->update ? w->seen : 0, /* where nothing is learnt there is no loss */
         .staleness = staleness,
         .loss_sum = w->loss_sum,
     };

@@ -181,16 +181,33 @@ static enum elv_err check_messages(const struct elv_world_file *f, char why[ELV_
     return ELV_OK;
 }
 
-/* A trace says by itself what these would. */
+static bool is_usual_speed(const struct elv_lab_draw *d)
+{
+    return d->shape == ELV_LAB_CONSTANT && d->a == 1.0;
+}
+
+/* A trace says by itself what these would; their defaults say nothing. */
 static enum elv_err check_trace(const struct elv_world_file *f, char why[ELV_JOB_ERROR_MAX],
                                 uint32_t *line)
 {
-    static const char *const said[] = {"device.speed", "device.compute",     "link.up",
-                                       "link.down",    "availability.on",    "availability.off",
-                                       "device.start", "availability.churn", "availability.stay"};
-    for (size_t i = 0; f->trace[0] != '\0' && i < sizeof said / sizeof said[0]; i++)
-        if (elv_world_file_line(f, said[i]) != 0)
-            return refuse(f, said[i],
+    const struct elv_lab_device *d = &f->world.device;
+    const struct elv_lab_link *l = &f->world.link;
+    const struct elv_lab_availability *a = &f->world.availability;
+    const struct {
+        const char *path;
+        bool given;
+    } all[] = {{"device.speed", !is_usual_speed(&d->speed)},
+               {"device.compute", elv_lab_draw_is_set(&d->compute)},
+               {"device.start", d->start_spread > 0},
+               {"link.up", elv_lab_draw_is_set(&l->up)},
+               {"link.down", elv_lab_draw_is_set(&l->down)},
+               {"availability.churn", a->churn_rate > 0},
+               {"availability.stay", elv_lab_draw_is_set(&a->stay)},
+               {"availability.on", elv_lab_draw_is_set(&a->on)},
+               {"availability.off", elv_lab_draw_is_set(&a->off)}};
+    for (size_t i = 0; f->trace[0] != '\0' && i < sizeof all / sizeof all[0]; i++)
+        if (all[i].given)
+            return refuse(f, all[i].path,
                           "a trace says itself when devices are there, how fast they and their "
                           "links are; leave out speed, compute, start, up, down, churn, stay, on "
                           "and off, or the trace",

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/sim_job.h - a job drawn from a seed: every synchronisation policy in turn, with the other
+ * settings mixed in. */
+#ifndef ELV_TESTS_SIM_JOB_H
+#define ELV_TESTS_SIM_JOB_H
+
+#include "tests/sim_fleet.h"
+
+#define SIM_JOB_KEYS 40u
+
+/* Fills `keys`, ended as fleet_cfg wants it, and returns what the policy is called. `clients`: how
+ * many there will be. */
+const char *sim_job_of(uint64_t seed, uint32_t clients, struct fleet_key keys[SIM_JOB_KEYS]);
+
+/* So many seeds in a row have each policy, in each of its variants, once. */
+uint32_t sim_job_variants(void);
+
+#endif
