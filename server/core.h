@@ -231,6 +231,8 @@ void elv_core_log_stored(struct elv_server *s, bool ok, struct elv_actions *out)
 void elv_core_turn_log(struct elv_server *s, struct elv_actions *out);
 /* The stream has ended, and its log with it. */
 void elv_core_close_log(struct elv_server *s, struct elv_actions *out);
+/* The STORE that took the log out of use is through. */
+void elv_core_log_dropped(struct elv_server *s, bool ok);
 bool elv_core_holds_off(const struct elv_server *s); /* new uploads, until the log is another */
 void elv_core_mend_log(struct elv_server *s, struct elv_actions *out);
 

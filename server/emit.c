@@ -128,6 +128,11 @@ void elv_core_put_head(struct elv_server *s, struct elv_actions *out)
     head.version = elv_core_durable_version(s);
     if (s->version_store != 0) /* on its way, before this */
         head.version = s->head.version;
+    if (s->log_stands) { /* so does the round that goes with it, and what was begun since is not */
+        head.next_seq = head.log != 0 ? head.log : head.next_seq;
+        head.log = s->log_before;
+        head.void_below = s->void_before;
+    }
     uint8_t *at = elv_core_text(s, ELV_REC_MAX);
     const size_t len = elv_rec_head_encode(&head, at);
     elv_core_text_used(s, len);

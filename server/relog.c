@@ -116,7 +116,15 @@ bool elv_core_holds_off(const struct elv_server *s)
 static void leave_log(struct elv_server *s, struct elv_actions *out)
 {
     elv_core_drop_log(s, out);
-    s->log_drop = s->head.log;
+    s->log_drop = s->log_before = s->head.log;
+    s->void_before = s->head.void_below;
+}
+
+void elv_core_log_dropped(struct elv_server *s, bool ok)
+{
+    s->log_stands = !ok && s->log_before != 0;
+    if (ok)
+        s->log_drop = s->log_before = 0;
 }
 
 void elv_core_close_log(struct elv_server *s, struct elv_actions *out)

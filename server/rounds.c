@@ -263,7 +263,7 @@ void elv_core_round_stored(struct elv_server *s, bool ok)
 {
     s->round.store = 0;
     if (ok) {
-        s->log_drop = 0;
+        elv_core_log_dropped(s, true);
         open_round(s);
         return;
     }
@@ -378,6 +378,7 @@ void elv_core_erase_round(struct elv_server *s, uint32_t seq, uint32_t n_blocks,
 void elv_core_drop_round(struct elv_server *s, struct elv_actions *out)
 {
     const bool first = s->round.state != ELV_ROUND_DROPPING;
+    s->log_stands = false;
     s->head.n_abandoned += s->round.state == ELV_ROUND_FAILING;
     if (elv_core_is_survey(s))
         elv_core_settle_survey(s);
@@ -400,11 +401,11 @@ static elv_time_us back_off(uint32_t n_abandoned)
 void elv_core_round_dropped(struct elv_server *s, bool ok, struct elv_actions *out)
 {
     s->round.store = 0;
+    elv_core_log_dropped(s, ok);
     if (!ok) {
         s->retry_at = s->now + ELV_SECOND;
         return;
     }
-    s->log_drop = 0;
     if (elv_core_is_survey(s)) {
         elv_core_survey_stored(s, out);
         return;

@@ -91,7 +91,7 @@ static void come_back(void *ctx, uint32_t starts)
     struct elv_sim *w = s->faults->world;
     if (elv_sim_starts(w, s->node) != starts)
         return;
-    if (elv_sim_ended(w, s->node, NULL))
+    if (!elv_sim_up(w, s->node) && elv_sim_ended(w, s->node, NULL))
         elv_sim_start(w, s->node);
     else
         elv_sim_at(w, elv_sim_now(w) + 1000000, come_back, s, starts);
