@@ -44,8 +44,8 @@ static const char usage_text[] =
     "  -h, --help               this text; -V, --version: the version\n"
     "\n"
     "Standard output: a line `run ...` for each run, a table, and a line `result ...` for each\n"
-    "label. Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 a run missed its target,\n"
-    "130 or 143 interrupted.\n"
+    "label. Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 a run missed its target or\n"
+    "ended before its rounds, with no horizon to wait for, 130 or 143 interrupted.\n"
     "The variable ELV_KERNELS names a kernel table (ref, x86-64-v2, ...) instead of the best "
     "one.\n";
 
