@@ -52,12 +52,26 @@ static void write_head(struct recorder *r)
     put_line(&r->rounds, &l);
 }
 
+/* How much of the run is done: of its time or of its rounds, whichever is further. */
+static void show(struct elv_sim_watch *watch, const struct elv_lab_setup *setup, elv_time_us now)
+{
+    const uint32_t version = atomic_load_explicit(&watch->version, memory_order_relaxed);
+    const double horizon = setup->world.world.horizon_s * 1e6;
+    const double by_time = horizon > 0 ? (double)now / horizon : 0;
+    const double by_rounds =
+        setup->job.rounds > 0 ? (double)version / (double)setup->job.rounds : 0;
+    const double share = by_time > by_rounds ? by_time : by_rounds;
+    atomic_store_explicit(&watch->ppm, (unsigned)(share < 1 ? share * 1e6 : 1e6),
+                          memory_order_relaxed);
+}
+
 static void take_round(void *self, const struct elv_lab_round *round)
 {
     struct recorder *r = self;
     char text[ELV_LAB_ROW_MAX];
     struct elv_line l = elv_line_of(text, sizeof text);
     atomic_store_explicit(&r->watch->version, round->version, memory_order_relaxed);
+    show(r->watch, &r->run->variant->setup, round->closed);
     if (!r->writes)
         return;
     elv_lab_csv_row(&l, round);
@@ -146,25 +160,6 @@ static enum elv_err write_summary(struct recorder *r)
 
 /* Running. */
 
-static double done_share(const struct elv_sim_engine *e, const struct elv_lab_setup *setup,
-                         uint32_t version)
-{
-    const double horizon = setup->world.world.horizon_s * 1e6;
-    const double by_time = horizon > 0 ? (double)e->now(e->self) / horizon : 0;
-    const double by_rounds =
-        setup->job.rounds > 0 ? (double)version / (double)setup->job.rounds : 0;
-    const double share = by_time > by_rounds ? by_time : by_rounds;
-    return share < 1 ? share : 1;
-}
-
-static void show(struct elv_sim_watch *watch, const struct elv_sim_engine *e,
-                 const struct elv_lab_setup *setup)
-{
-    const uint32_t version = atomic_load_explicit(&watch->version, memory_order_relaxed);
-    const double share = done_share(e, setup, version);
-    atomic_store_explicit(&watch->ppm, (unsigned)(share * 1e6), memory_order_relaxed);
-}
-
 static enum elv_err run_slices(const struct elv_sim_engine *e, const struct elv_lab_setup *setup,
                                struct elv_sim_watch *watch)
 {
@@ -179,7 +174,7 @@ static enum elv_err run_slices(const struct elv_sim_engine *e, const struct elv_
             return err;
         if (atomic_load(watch->stop))
             return ELV_ERR_CANCELLED;
-        show(watch, e, setup);
+        show(watch, setup, e->now(e->self));
         const elv_time_us took = clock.now(clock.self) - from;
         if (took < SLICE_US / 2 && slice < SLICE_MAX_US)
             slice *= 2;
