@@ -357,6 +357,16 @@ static void stamp(struct ebsp *s, struct worker *w)
     s->n_missing -= w->expected;
 }
 
+/* Nobody waits there for longer than work may take, however far off the plan put the others. */
+static void park(struct ebsp *s, const struct elv_sync_cfg *cfg, struct worker *w, elv_time_us now)
+{
+    const bool first = is_end(s, cfg, first_of(s, cfg, PARKED));
+    if (first && cfg->deadline_us > 0 && s->limit - now > cfg->deadline_us)
+        s->limit = now + cfg->deadline_us;
+    w->held = false;
+    move(s, cfg, w, PARKED);
+}
+
 static struct elv_sync_worth on_update(void *state, const struct elv_sync_cfg *cfg,
                                        const struct elv_sync_round *r,
                                        const struct elv_sync_update *u, elv_time_us now)
@@ -371,8 +381,7 @@ static struct elv_sync_worth on_update(void *state, const struct elv_sync_cfg *c
     if (w->left > 0 && --w->left == 0) {
         s->n_aiming--;
         s->reached = r->seq;
-        w->held = false;
-        move(s, cfg, w, PARKED);
+        park(s, cfg, w, now);
     }
     plan_if_ready(s, cfg, now);
     return worth;

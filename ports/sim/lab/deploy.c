@@ -108,7 +108,7 @@ void elv_deploy_free(struct elv_deploy *d)
     if (d == NULL)
         return;
     elv_sim_free(d->w);
-    elv_sim_faults_free(d->faults);
+    free(d->faults);
     elv_deploy_free_server(d);
     elv_deploy_close_school(d);
     free(d->churn.gone);

@@ -230,50 +230,10 @@ static void device_comes(void *ctx, uint32_t unused)
     join(c, 0);
 }
 
-/* Faults. */
-
-static struct elv_sim_delay about(elv_time_us mean)
-{
-    return (struct elv_sim_delay){.shape = ELV_SIM_EXPONENTIAL, .spread_us = mean};
-}
-
-static void crash_now_and_then(struct elv_deploy *d, uint32_t node, elv_time_us every)
-{
-    if (every <= 0)
-        return;
-    elv_sim_faults_crash(d->faults, node,
-                         (struct elv_sim_crashes){.every = about(every),
-                                                  .down = about(d->world->faults.down),
-                                                  .power_ppm = ELV_SIM_PPM / 4,
-                                                  .actions_max = 20});
-}
-
-static void add_faults(struct elv_deploy *d)
-{
-    const struct elv_lab_faults *f = &d->world->faults;
-    d->faults = elv_sim_faults_new(d->w, d->cfg.run.seed, ELV_NEVER);
-    crash_now_and_then(d, d->server_node, f->server_crash);
-    for (uint32_t i = 0; i < d->cfg.run.n_clients; i++) {
-        const uint32_t node = elv_deploy_node(&d->clients[i]);
-        crash_now_and_then(d, node, f->client_crash);
-        if (f->partition > 0)
-            elv_sim_faults_cut(
-                d->faults, node, 1,
-                (struct elv_sim_cuts){.every = about(f->partition), .lasts = about(f->lasts)});
-    }
-    if (f->disk_error > 0)
-        elv_sim_faults_disk(d->faults, d->disk,
-                            (struct elv_sim_bad_spells){.every = about(f->disk_error),
-                                                        .lasts = about(f->lasts),
-                                                        .fail_ppm = ELV_SIM_PPM / 2,
-                                                        .append_fail_ppm = ELV_SIM_PPM / 10,
-                                                        .read_fail_ppm = ELV_SIM_PPM / 10});
-}
-
 void elv_deploy_populate(struct elv_deploy *d)
 {
     const uint32_t n = d->cfg.run.n_clients;
-    add_faults(d);
+    elv_deploy_add_faults(d);
     if (d->world->availability.churn_rate > 0.0 && d->world->trace == NULL) {
         d->churn.gone = elv_sim_alloc(n * sizeof *d->churn.gone);
         await_device(d);
