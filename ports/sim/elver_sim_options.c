@@ -32,10 +32,10 @@ static const char usage_text[] =
     "      --seeds N            as many runs of each, seeds from --seed on; or a list: 1,2,5\n"
     "      --threads N          runs at the same time (one for each processor); results do not\n"
     "                           depend on it\n"
-    "  -o, --out DIR            manifest.json, rounds.csv, events.jsonl, summary.json, "
-    "report.html\n"
-    "                           and host.json go there. An interrupted sweep goes on when it is\n"
-    "                           given again; finished runs are not repeated\n"
+    "  -o, --out DIR            report.html, summary.json, manifest.json and host.json go there,\n"
+    "                           and rounds.csv, events.jsonl and participation.csv: of a sweep to\n"
+    "                           DIR/runs. An interrupted sweep goes on when it is given again;\n"
+    "                           finished runs are not repeated\n"
     "      --force              replaces what DIR holds of another configuration\n"
     "      --events LEVEL       what events.jsonl tells: none, rounds (usual) or all\n"
     "      --quiet              no progress\n"
@@ -84,13 +84,13 @@ int elv_sim_judge(const struct elv_sim_options *o, const char *label,
 {
     const char *path = fault->of == ELV_LAB_OF_JOB ? o->job_path : o->world_path;
     fprintf(stderr, "elver-sim: %s%s", label, label[0] != '\0' ? ": " : "");
-    if (path != NULL)
-        fprintf(stderr, "%s", path);
-    else
-        fprintf(stderr, "%s", fault->of == ELV_LAB_OF_JOB ? "job" : "world");
-    if (fault->line != 0 && fault->line != ELV_JOB_OVERRIDE)
-        fprintf(stderr, ":%" PRIu32, fault->line);
-    fprintf(stderr, ": %s\n", fault->why);
+    if (path == NULL)
+        path = fault->of == ELV_LAB_OF_JOB ? "job" : "world";
+    if (fault->line == 0)
+        fprintf(stderr, "%s: ", path);
+    else if (fault->line != ELV_JOB_OVERRIDE) /* a flag's fault is not the file's */
+        fprintf(stderr, "%s:%" PRIu32 ": ", path, fault->line);
+    fprintf(stderr, "%s\n", fault->why);
     return ELV_SIM_USAGE;
 }
 
@@ -154,9 +154,10 @@ static int read_all(struct elv_sim_options *o)
         status = apply_set(o, o->sets[i]);
     if (status != EXIT_SUCCESS)
         return status;
-    if (elv_lab_setup_until(&o->setup, o->until, why) != ELV_OK)
-        return refuse_flag("--until", "", why);
-    return EXIT_SUCCESS;
+    if (elv_lab_setup_until(&o->setup, o->until, why) == ELV_OK)
+        return EXIT_SUCCESS;
+    elv_sim_complain("--until", why);
+    return ELV_SIM_USAGE;
 }
 
 static int plan_all(struct elv_sim_options *o)

@@ -198,6 +198,7 @@ static const struct column columns[] = {
     {"versions", HTML_VERSIONS, HTML_COUNT},
     {"used", HTML_USED, HTML_COUNT},
     {"late", HTML_LATE, HTML_COUNT},
+    {"interrupted", HTML_INTERRUPTED, HTML_COUNT},
     {"discarded", HTML_DISCARDED, HTML_COUNT},
     {"dropped", HTML_DROPPED, HTML_COUNT},
     {"ran for", HTML_ENDED, HTML_TIME},

@@ -34,6 +34,7 @@ enum html_metric {
     HTML_STALENESS,
     HTML_USED,
     HTML_LATE,
+    HTML_INTERRUPTED,
     HTML_DISCARDED,
     HTML_DROPPED,
     HTML_RATE, /* updates used per second */
