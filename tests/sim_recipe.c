@@ -157,6 +157,8 @@ static void bounds(const struct recipe *r, const struct recipe_mix *m, bool cert
                    double *most)
 {
     *least = *most = 1.0;
+    if (r->buffer > 0 && m->n > r->buffer)
+        *least = (double)r->buffer / m->n; /* no more than all who were there, whoever they were */
     if (r->by == RECIPE_FLEET) {
         *least = 0.0;
         *most = m->n; /* the fleet claims no less than one of those used */
