@@ -36,7 +36,6 @@
 #define ELV_TEXT_CAP 262144u /* bodies of one step's actions */
 
 /* emit.c */
-uint32_t elv_core_id(struct elv_server *s);
 /* The id of this step's transaction. */
 uint32_t elv_core_token(struct elv_server *s);
 /* Gives that id to the transaction's last action. */
@@ -133,8 +132,7 @@ elv_time_us elv_core_opens_at(const struct elv_server *s);
 void elv_core_write_round(struct elv_server *s, struct elv_actions *out);
 void elv_core_put_round(struct elv_server *s, struct elv_actions *out);
 void elv_core_round_stored(struct elv_server *s, bool ok);
-void elv_core_tell_open(struct elv_server *s);  /* the policy: a round is open */
-void elv_core_ask_wanted(struct elv_server *s); /* it: for how many does it wait? */
+void elv_core_tell_open(struct elv_server *s); /* the policy: a round is open */
 void elv_core_tell_joined(struct elv_server *s, uint32_t row);
 struct elv_sync_scale elv_core_scale(const struct elv_server *s); /* of the version being closed */
 uint64_t elv_core_fleet(struct elv_server *s);   /* claims of all clients there, weighed */
