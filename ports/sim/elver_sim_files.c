@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ports/sim/elver_sim_files.h"
 
-#include <string.h>
-
 #define PART ".part"
 
 bool elv_sim_path(char path[ELV_SIM_PATH_MAX], const char *dir, const char *leaf)
