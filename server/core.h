@@ -228,7 +228,7 @@ void elv_core_log_stored(struct elv_server *s, bool ok, struct elv_actions *out)
 /* A round of a stream ends: another log, if nothing in this one is still of use. */
 void elv_core_turn_log(struct elv_server *s, struct elv_actions *out);
 /* The stream has ended, and its log with it. */
-void elv_core_close_log(struct elv_server *s);
+void elv_core_close_log(struct elv_server *s, struct elv_actions *out);
 bool elv_core_holds_off(const struct elv_server *s); /* new uploads, until the log is another */
 void elv_core_mend_log(struct elv_server *s, struct elv_actions *out);
 

@@ -287,7 +287,7 @@ void elv_core_finish(struct elv_server *s, struct elv_actions *out)
 {
     s->head.over = true;
     elv_core_void_all(s, out);
-    elv_core_close_log(s);
+    elv_core_close_log(s, out);
     elv_core_drop_log(s, out);
     elv_core_put_head(s, out);
     s->over_store = elv_core_token(s);

@@ -93,7 +93,7 @@ static void begin_stream(struct elv_server *s, const struct elv_round *before)
 static void begin_asking(struct elv_server *s, struct elv_actions *out)
 {
     elv_core_void_all(s, out);
-    elv_core_close_log(s);
+    elv_core_close_log(s, out);
     s->round.n_asked = choose(s);
     s->uploads.log_len = 0;
     s->log_lost = false;

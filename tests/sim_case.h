@@ -7,7 +7,7 @@
  * spell of the disk and revocation, at its time (ports/sim/faults.h). Leaving some out changes
  * nothing about when and how the others happen.
  *
- * After a minute or so all is healed but for links that lose packets, and the run must end within a
+ * After a minute all is healed but for links that lose few packets, and the run must end within a
  * number of deadlines. The books are checked after every step (sim_history.h), and so are the
  * server's bounds (sim_fleet.c). */
 #ifndef ELV_TESTS_SIM_CASE_H
