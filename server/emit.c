@@ -2,7 +2,7 @@
 #include "common/assert.h"
 #include "server/core.h"
 
-uint32_t elv_core_id(struct elv_server *s)
+static uint32_t next_id(struct elv_server *s)
 {
     if (++s->last_id == 0)
         s->last_id = 1;
@@ -12,7 +12,7 @@ uint32_t elv_core_id(struct elv_server *s)
 uint32_t elv_core_token(struct elv_server *s)
 {
     if (s->step_store == 0)
-        s->step_store = elv_core_id(s);
+        s->step_store = next_id(s);
     return s->step_store;
 }
 
@@ -184,7 +184,7 @@ uint32_t elv_core_compute(struct elv_server *s, struct elv_actions *out, enum el
                           const void *input)
 {
     struct elv_action *a = add(out, ELV_DO_COMPUTE);
-    a->id = elv_core_id(s);
+    a->id = next_id(s);
     a->compute = (struct elv_compute){.kind = work, .input = input};
     return a->id;
 }

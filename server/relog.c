@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/assert.h"
 #include "server/core.h"
 
 enum { CARRY_SHARE = 4 }; /* of its bound a log may have, that goes on from round to round */

@@ -208,7 +208,7 @@ void elv_core_notify(struct elv_server *s, struct elv_actions *out)
     s->notify_at = s->now + notify_pace;
 }
 
-void elv_core_ask_wanted(struct elv_server *s)
+static void ask_wanted(struct elv_server *s)
 {
     const struct elv_sync_round view = elv_core_view(s);
     const struct elv_sync *sync = s->policies.sync;
@@ -223,7 +223,7 @@ void elv_core_tell_open(struct elv_server *s)
     const struct elv_sync_round view = elv_core_view(s);
     if (s->policies.sync->on_open)
         s->policies.sync->on_open(s->sync_state, &s->sync_cfg, &view);
-    elv_core_ask_wanted(s);
+    ask_wanted(s);
 }
 
 static void open_training(struct elv_server *s)
@@ -346,7 +346,7 @@ void elv_core_check_round(struct elv_server *s)
     struct elv_sync_round view = elv_core_view(s);
     if (sync->timer && s->now >= sync->timer(s->sync_state, &s->sync_cfg) && sync->on_timer)
         sync->on_timer(s->sync_state, &s->sync_cfg, &view, s->now);
-    elv_core_ask_wanted(s);
+    ask_wanted(s);
     if (s->round.stream)
         check_stream(s, &view);
     else

@@ -3,10 +3,11 @@
  * drawn at random, not with all.
  *
  *     policy = psp
- *     beta = 0.01            ; how many: a share of those there, at least one; or 1 and more: a
- * count threshold = 4          ; updates it may be ahead of the slowest of them barrier = pssp ;
- * pbsp: it may not be ahead at all staleness = constant   ; what old updates are worth; see
- * staleness.h
+ *     beta = 0.01            ; how many: a share of those there, at least one; 1 and more: a count
+ *     barrier = pssp         ; pbsp: it may not be ahead of the slowest of them at all
+ *     threshold = 4          ; with pssp: so many updates
+ *     resample = on          ; off: who waits looks again at the same ones, not at others
+ *     staleness = constant   ; what old updates are worth; see staleness.h
  *
  * beta = 0 is asp, and as many as there are is ssp; a percent already keeps the clients together,
  * while few wait. Who is drawn depends on the client, its clock and how often it drew, so asking

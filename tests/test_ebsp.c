@@ -90,7 +90,7 @@ static uint32_t next(void)
     return c.client;
 }
 
-/* ---- scripts
+/* Scripts.
  *
  * @T   it is T ms                          u1+ u1-  1 delivers, asks, and starts or is held
  * j1   1 joins    l1  1 leaves             p1+ p1-  1 asks and starts or is held
@@ -399,7 +399,7 @@ static void impossible_parameters_are_refused(void **state)
     }
 }
 
-/* ---- anything may happen at any time */
+/* Anything may happen at any time. */
 
 static struct chaos {
     struct elv_rng rng;

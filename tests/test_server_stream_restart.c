@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/core.h"
 #include "tests/stream_world.h"
 
 enum { PEERS = 3, VERSIONS = 5, NUMBERS = 200 };

@@ -2,7 +2,6 @@
 #include "ports/sim/lab/deploy.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "ports/sim/lab/deploy_parts.h"
 #include "ports/sim/queue.h"
@@ -108,7 +107,7 @@ void elv_deploy_free(struct elv_deploy *d)
     if (d == NULL)
         return;
     elv_sim_free(d->w);
-    free(d->faults);
+    elv_sim_faults_free(d->faults);
     elv_deploy_free_server(d);
     elv_deploy_close_school(d);
     free(d->churn.gone);
