@@ -37,7 +37,7 @@ policy = bsp; quorum = 3; select.min_clients = 2      | min_clients | at least t
 policy = bsp; quorum = 1025                           | quorum | at most 1024
 policy = bsp; select.count = 1025                     | count | at most 1024
 policy = bsp; select.min_clients = 1025               | min_clients | at most 1024
-policy = bsp; k = 3                                   | k | takes: none
+policy = bsp; k = 3                                   | k | takes none
 policy = backup; k = 0                                | k | from 1 to
 policy = backup; k = 2.5                              | k | whole number
 policy = backup; k = -1                               | k | whole number
