@@ -66,7 +66,7 @@ policy = ebsp; r_min = 16                             | r_min | at most the look
 policy = ebsp; predictor = oracle                     | predictor | ema or last
 policy = ebsp; slack = -0.1                           | slack | from 0 to 100
 policy = ebsp; tiers = some                           | tiers | auto, 0
-policy = asp; threshold = 3                           | threshold | takes: staleness
+policy = asp; threshold = 3                           | threshold | takes staleness
 policy = asp; staleness = much                        | staleness | constant, polynomial, hinge or
 policy = asp; staleness_a = 1                         | staleness_a | polynomial, hinge or
 policy = ssp; threshold = -1                          | threshold | from 0 to
