@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ports/sim/elver_sim_folder.h - part of the program elver-sim: the folder its results go to.
  *
- *     DIR/manifest.json    what was run: every value in force and where it came from, seeds,
- * digests DIR/summary.json     what it came to; see lab/outcome.h for one run, lab/spread.h for a
- * sweep DIR/report.html      the same to look at DIR/host.json        what depends on the machine:
- * time, processor, memory. All else is the same bytes for the same seeds, whatever the number of
- * threads DIR/rounds.csv, DIR/events.jsonl, DIR/participation.csv   of a single run; of a sweep in
- *     DIR/runs/LABEL-seed-N/, with a summary.json each
+ *     DIR/manifest.json     what was run: every value and where it came from, seeds, digests
+ *     DIR/summary.json      what it came to: lab/outcome.h for one run, lab/spread.h for a sweep
+ *     DIR/report.html       the same to look at
+ *     DIR/host.json         what depends on the machine: time, processor, memory
+ *     DIR/rounds.csv        of a single run, with events.jsonl and participation.csv
+ *     DIR/runs/LABEL-seed-N/   the same of each run of a sweep, with a summary.json of its own
  *
+ * All but host.json is the same bytes for the same seeds, whatever the number of threads.
  * participation.csv has a line `client,used` for every client that ever joined; it is left out
  * where there are more than 100,000. A folder belongs to one process at a time and to one
  * configuration. */

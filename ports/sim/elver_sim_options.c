@@ -84,7 +84,9 @@ int elv_sim_judge(const struct elv_sim_options *o, const char *label,
 {
     const char *path = fault->of == ELV_LAB_OF_JOB ? o->job_path : o->world_path;
     fprintf(stderr, "elver-sim: %s%s", label, label[0] != '\0' ? ": " : "");
-    if (path != NULL)
+    if (fault->line == ELV_JOB_OVERRIDE)
+        fprintf(stderr, "by a flag");
+    else if (path != NULL)
         fprintf(stderr, "%s", path);
     else
         fprintf(stderr, "%s", fault->of == ELV_LAB_OF_JOB ? "job" : "world");
@@ -155,7 +157,7 @@ static int read_all(struct elv_sim_options *o)
     if (status != EXIT_SUCCESS)
         return status;
     if (elv_lab_setup_until(&o->setup, o->until, why) != ELV_OK)
-        return refuse_flag("--until", "", why);
+        return refuse_flag("--until", o->until[1] == NULL ? o->until[0] : "", why);
     return EXIT_SUCCESS;
 }
 
