@@ -17,6 +17,7 @@ static struct elv_task task_of(const struct elv_client *c)
 {
     return (struct elv_task){.seed = c->manifest.seed,
                              .client = c->number,
+                             .assignment = c->ticket.assignment,
                              .round = c->ticket.round,
                              .base_version = c->ticket.version,
                              .local_epochs = c->ticket.local_epochs,

@@ -129,7 +129,7 @@ static enum elv_err begin(void *self, const struct elv_task *task, float *weight
     t->result.samples = n;
     t->rng = elv_rng_of((struct elv_rng_key){.seed = task->seed,
                                              .client = task->client,
-                                             .round = task->round,
+                                             .round = task->assignment,
                                              .purpose = ELV_RNG_SHUFFLE});
     for (uint32_t i = 0; i < n; i++)
         t->order[i] = i;

@@ -18,8 +18,9 @@ extern "C" {
 
 /* What one assignment asks for. */
 struct elv_task {
-    uint64_t seed;   /* of the run; with client and round it decides the batch order */
-    uint32_t client; /* client number */
+    uint64_t seed;       /* of the run; with client and assignment it decides the batch order */
+    uint32_t client;     /* client number */
+    uint32_t assignment; /* no two pieces of a client's work have the same, in one round neither */
     uint32_t round;
     uint32_t base_version; /* the version whose weights are given */
     uint32_t local_epochs; /* one of the two is 0 */

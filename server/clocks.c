@@ -86,6 +86,7 @@ static void take_out(struct elv_clocks *c, uint32_t link)
 {
     const struct elv_clock *r = look(c, link);
     cut(c, list_of(c, r), link);
+    c->n_parked -= r->place == ELV_CLOCK_PARKED;
     if (r->place == ELV_CLOCK_RUNS)
         forget_silence(c, link);
 }
@@ -95,6 +96,7 @@ static void put_in(struct elv_clocks *c, uint32_t link, enum elv_clock_place pla
     struct elv_clock *r = row_of(c, link);
     r->place = place;
     add(c, list_of(c, r), link);
+    c->n_parked += place == ELV_CLOCK_PARKED;
     if (place == ELV_CLOCK_RUNS)
         hear(c, link, now);
 }
@@ -104,7 +106,7 @@ static void free_parked(struct elv_clocks *c, struct elv_clock *bucket)
 {
     while (bucket->parked.first) {
         const uint32_t link = bucket->parked.first;
-        cut(c, &bucket->parked, link);
+        take_out(c, link);
         put_in(c, link, ELV_CLOCK_FREED, 0);
     }
 }
@@ -166,23 +168,31 @@ static void join_bucket(struct elv_clocks *c, uint32_t link, uint32_t bucket, el
     put_in(c, link, ELV_CLOCK_RUNS, now);
 }
 
-void elv_clocks_enter(struct elv_clocks *c, struct elv_sync_client who, elv_time_us now)
+static void count(struct elv_clocks *c, struct elv_sync_client who, elv_time_us now)
 {
     const uint32_t link = who.row + 1;
-    struct elv_clock *r = row_of(c, link);
-    r->client = who.client;
-    if (r->place == ELV_CLOCK_AWAY) {
+    row_of(c, link)->client = who.client;
+    if (look(c, link)->place == ELV_CLOCK_AWAY)
         join_bucket(c, link, bucket_above(c, 0, c->min), now);
-    } else if (r->place == ELV_CLOCK_RUNS) {
-        forget_silence(c, link);
-        hear(c, link, now);
-    }
+}
+
+bool elv_clocks_enter(struct elv_clocks *c, struct elv_sync_client who, elv_time_us now)
+{
+    struct elv_clock *r = row_of(c, who.row + 1);
+    if (r->place != ELV_CLOCK_AWAY)
+        return true;
+    if (r->owes || c->n_parked > 0)
+        return false;
+    count(c, who, now);
+    r->owes = true;
+    return true;
 }
 
 void elv_clocks_tick(struct elv_clocks *c, struct elv_sync_client who, elv_time_us now)
 {
     const uint32_t link = who.row + 1;
-    elv_clocks_enter(c, who, now);
+    count(c, who, now);
+    row_of(c, link)->owes = false;
     take_out(c, link);
     /* Between its two buckets the client is in neither; the lower one may go only once the upper
      * one is there. A table full of buckets of one client each has no room for that: then the
@@ -266,6 +276,8 @@ bool elv_clocks_is_parked(const struct elv_clocks *c, uint32_t row)
 
 void elv_clocks_resume(struct elv_clocks *c, uint32_t row, elv_time_us now)
 {
+    if (c->at[row].place == ELV_CLOCK_RUNS)
+        return;
     take_out(c, row + 1);
     put_in(c, row + 1, ELV_CLOCK_RUNS, now);
 }

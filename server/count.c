@@ -98,13 +98,15 @@ struct elv_sync_scale elv_core_scale(const struct elv_server *s)
     return (struct elv_sync_scale){.by = ELV_SYNC_BY_USED, .step = 1.0};
 }
 
-/* What the row would weigh; 0: unknown. Its last update says it best. */
+/* What the row would weigh; 0: unknown. Its last update says it best, but no less than what counts
+ * of it: a client that claims much and then little would move the model by more than its share. */
 static uint32_t claim_of(const struct elv_server *s, const struct elv_row *row)
 {
     const struct elv_rec_decision *d = &row->last;
     const bool delivered = d->assignment != 0 && d->decision == ELV_ACCEPTED && d->weight > 0;
-    return delivered ? elv_weight_claim(s->job->weight, d->samples, d->seen)
-                     : elv_weight_claim(s->job->weight, row->samples, row->samples);
+    const uint32_t claim = delivered ? elv_weight_claim(s->job->weight, d->samples, d->seen)
+                                     : elv_weight_claim(s->job->weight, row->samples, row->samples);
+    return row->used && row->claimed > claim ? row->claimed : claim;
 }
 
 struct claims {
@@ -133,11 +135,20 @@ static uint64_t total(const struct claims *c, const struct elv_scales *scales)
 /* In a stream the last decision about a client does not tell: one before it may count. */
 static void mark_used(struct elv_server *s)
 {
-    for (uint32_t i = 0; i < s->roster.n; i++)
-        s->roster.rows[i].used = !s->round.stream && elv_core_counts(s, &s->roster.rows[i]);
-    for (uint32_t i = 0; i < s->round.n_counted; i++)
-        if (s->counted[i].d.assignment != 0)
-            s->roster.rows[s->counted[i].row].used = true;
+    for (uint32_t i = 0; i < s->roster.n; i++) {
+        struct elv_row *row = &s->roster.rows[i];
+        row->used = !s->round.stream && elv_core_counts(s, row);
+        row->claimed = 0;
+    }
+    for (uint32_t i = 0; i < s->round.n_counted; i++) {
+        const struct elv_rec_decision *d = &s->counted[i].d;
+        struct elv_row *row = &s->roster.rows[s->counted[i].row];
+        const uint32_t claim = elv_weight_claim(s->job->weight, d->samples, d->seen);
+        if (d->assignment == 0)
+            continue;
+        row->used = true;
+        row->claimed = claim > row->claimed ? claim : row->claimed;
+    }
 }
 
 uint64_t elv_core_fleet(struct elv_server *s)

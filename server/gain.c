@@ -49,11 +49,14 @@ static void learn_loss(struct elv_gain *g, double loss)
     add(g, &g->loss, loss);
 }
 
-void elv_gain_add(struct elv_gain *g, const struct elv_sync_commit *c)
+static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+void elv_gain_add(struct elv_gain *g, const struct elv_sync_commit *c, struct elv_gain_work work)
 {
     const double unit = c->rate * c->rate; /* an update is about -rate * gradient */
     const double m = c->n_effective;
-    learn_smoothness(g, c->loss);
+    if (work.steps <= 1)
+        learn_smoothness(g, c->loss);
     learn_loss(g, c->loss);
     g->rate = 0.0;
     if (!(unit > 0.0) || !(m >= 1.0) || !isfinite(c->norm2 / unit))
@@ -61,11 +64,16 @@ void elv_gain_add(struct elv_gain *g, const struct elv_sync_commit *c)
     const double step = c->mean_norm2 / unit;
     if (m > 1.01) /* one weight among many says nothing of how they differ */
         add(g, &g->variance, not_below_0((c->norm2 / unit - step) / (1.0 - 1.0 / m)));
-    g->norm_last = not_below_0(step - elv_recent_mean(&g->variance) / m);
+    const struct elv_sync_round *r = &c->round;
+    const double uneven = r->n_got > m ? r->n_got / m : 1.0;
+    const uint32_t n = larger(larger(r->n_joined, r->n_asked), larger(r->n_got, 1));
+    g->settled = work.covered / n;
+    g->norm_last =
+        not_below_0(step - elv_recent_mean(&g->variance) * (1.0 / m - uneven * g->settled));
     g->step_last = step;
     g->rate = c->rate;
     add(g, &g->norm, g->norm_last);
-    add(g, &g->uneven, c->round.n_got > m ? c->round.n_got / m : 1.0);
+    add(g, &g->uneven, uneven);
 }
 
 bool elv_gain_is_known(const struct elv_gain *g) { return g->variance.n > 0 && g->rate > 0.0; }
@@ -76,7 +84,8 @@ double elv_gain_of(const struct elv_gain *g, uint32_t k)
                      : g->rate > 0.0     ? 1.0 / g->rate
                                          : 0.0;
     const double bend = l * g->rate * g->rate / 2.0;
-    const double noise = elv_recent_mean(&g->variance) * elv_recent_mean(&g->uneven) / k;
+    const double noise =
+        elv_recent_mean(&g->variance) * elv_recent_mean(&g->uneven) * (1.0 / k - g->settled);
     return (g->rate - bend) * elv_recent_mean(&g->norm) - bend * noise;
 }
 

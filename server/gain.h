@@ -16,8 +16,17 @@
  * choice does not jump to all clients at the first unlucky version. Until L is seen, which takes
  * two versions with losses, it is taken as 1 / eta: a step of that rate is the best there is.
  *
- * A value without pointers. Source: Xu, Neglia, Sebastianelli, "Dynamic Backup Workers for Parallel
- * Machine Learning", IFIP Networking 2020, arXiv:2004.14696; the formulas are derived anew. */
+ * Two things are different where a client takes many local steps. What it reports is the mean loss
+ * along its own way, which falls within the first steps however far off the version was: L cannot
+ * be had from it and stays at 1 / eta. And a client that has gone through all of its examples would
+ * do the same again: updates then differ because clients do, not by chance, and k of n different
+ * clients leave a noise of V (1/k - 1/n), none if all are there. In between 1/n counts by the share
+ * c of its examples that a client goes through, so that V / k stands for V (1/k - c/n) everywhere.
+ *
+ * A value without pointers. Sources: Xu, Neglia, Sebastianelli, "Dynamic Backup Workers for
+ * Parallel Machine Learning", IFIP Networking 2020, arXiv:2004.14696, the formulas derived anew;
+ * for clients drawn from few, Li, Huang, Yang, Wang, Zhang, "On the Convergence of FedAvg on
+ * Non-IID Data", ICLR 2020, arXiv:1907.02189. */
 #ifndef ELV_SERVER_GAIN_H
 #define ELV_SERVER_GAIN_H
 
@@ -39,11 +48,18 @@ struct elv_gain {
     double loss_last, loss_before; /* of the last two versions */
     double norm_last, step_last;   /* of the last version: N, and the squared norm of the mean */
     double rate;                   /* of the last version; 0: there was none */
+    double settled;                /* c / n as of the last version */
+};
+
+/* The work behind a version. */
+struct elv_gain_work {
+    uint32_t steps; /* local steps, the most that one client took; 0 is like 1 */
+    double covered; /* share of its examples that a client went through, 0 to 1, in the mean */
 };
 
 /* `depth` from 1 to ELV_GAIN_DEPTH_MAX. */
 void elv_gain_init(struct elv_gain *g, uint32_t depth);
-void elv_gain_add(struct elv_gain *g, const struct elv_sync_commit *c);
+void elv_gain_add(struct elv_gain *g, const struct elv_sync_commit *c, struct elv_gain_work work);
 
 /* Enough was seen for elv_gain_of: a version made of two updates or more. */
 bool elv_gain_is_known(const struct elv_gain *g);

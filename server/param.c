@@ -69,7 +69,7 @@ enum elv_err elv_param_check_names(const struct elv_params *params, const char *
             continue;
         struct elv_line l = elv_line_of(why, ELV_JOB_ERROR_MAX);
         elv_line_add(&l, params->at[i].name);
-        elv_line_add(&l, " is not a parameter of this policy; it takes: ");
+        elv_line_add(&l, " is not a parameter of this policy; it takes ");
         for (size_t k = 0; names && names[k]; k++) {
             elv_line_add(&l, k > 0 ? ", " : "");
             elv_line_add(&l, names[k]);

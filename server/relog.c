@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/assert.h"
 #include "server/core.h"
 
 enum { CARRY_SHARE = 4 }; /* of its bound a log may have, that goes on from round to round */
@@ -112,12 +111,27 @@ bool elv_core_holds_off(const struct elv_server *s)
            count_staged(s, true) > 0;
 }
 
-void elv_core_close_log(struct elv_server *s)
+/* One that was to go before does so at once. */
+static void leave_log(struct elv_server *s, struct elv_actions *out)
+{
+    elv_core_drop_log(s, out);
+    s->log_drop = s->log_before = s->head.log;
+    s->void_before = s->head.void_below;
+}
+
+void elv_core_log_dropped(struct elv_server *s, bool ok)
+{
+    s->log_stands = !ok && s->log_before != 0;
+    if (ok)
+        s->log_drop = s->log_before = 0;
+}
+
+void elv_core_close_log(struct elv_server *s, struct elv_actions *out)
 {
     if (s->head.log == 0)
         return;
     forget_all(s);
-    s->log_drop = s->head.log;
+    leave_log(s, out);
     s->head.log = 0;
     s->head.void_below = s->head.next_assignment;
 }
@@ -136,13 +150,13 @@ void elv_core_turn_log(struct elv_server *s, struct elv_actions *out)
     const uint64_t most = s->cfg.limits.log_bytes_max, len = s->uploads.log_len;
     const bool long_enough = len > most / CARRY_SHARE && count_staged(s, true) == 0;
     if (!elv_core_streams(s) || elv_core_is_finished(s)) {
-        elv_core_close_log(s);
+        elv_core_close_log(s, out);
         return;
     }
     if (!s->log_lost && !long_enough && len <= most / 2 && count_staged(s, false) > 0)
         return;
     forget_staged(s, out);
-    s->log_drop = s->head.log;
+    leave_log(s, out);
     s->head.log = s->head.next_seq;
     s->unpack.log = s->head.log;
     s->uploads.log_len = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "common/assert.h"
 #include "common/safetensors.h"
 #include "server/core.h"
 #include "server/model_file.h"
@@ -394,13 +393,16 @@ static enum elv_err resume_round(struct elv_server *s, const struct found *f)
     return ELV_OK;
 }
 
-/* A stream that died when it was about to take another log may have begun to fill it. */
+/* A stream that died when it was about to take another log may have begun to fill it, or have made
+ * no more than an empty file. */
 static enum elv_err skip_left_log(struct elv_server *s)
 {
     uint64_t len = 0;
     const enum elv_err err = elv_log_len(&s->disk, s->head.next_seq, &len);
     if (err == ELV_OK && len > 0)
         s->log_left = s->head.next_seq++;
+    else if (err == ELV_OK && s->head.log != 0)
+        s->log_drop = s->head.next_seq;
     return err;
 }
 
@@ -438,7 +440,9 @@ static enum elv_err resume(struct elv_server *s, const struct found *f)
     const bool stream = elv_core_streams(s) && s->head.log != 0;
     enum elv_err err = skip_left_log(s);
     s->run_us = f->clock.run_us;
-    if (err == ELV_OK && f->round)
+    if (!f->round)
+        s->round.stream = stream; /* between two of its rounds */
+    else if (err == ELV_OK)
         err = resume_round(s, f);
     if (err == ELV_OK)
         err = check_kept(s);

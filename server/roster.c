@@ -102,7 +102,9 @@ uint32_t elv_row_queue_pop(struct elv_row_queue *q, struct elv_roster *r)
 void elv_roster_offer(struct elv_row *row, const struct elv_offer *offer)
 {
     const struct elv_offer *before = &row->offer;
-    if (before->assignment != 0 && before->assignment != row->last.assignment)
+    const bool busy =
+        row->missed.finishes && !row->missed.told; /* it never heard of the one after */
+    if (before->assignment != 0 && before->assignment != row->last.assignment && !busy)
         row->missed = *before;
     row->offer = *offer;
 }

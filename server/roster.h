@@ -21,6 +21,8 @@ struct elv_offer {
     bool own;
     elv_time_us granted; /* own: on the clock of the run, see offer.c */
     bool promised;       /* not durable yet, so not to be seen */
+    bool finishes;       /* its round closed without it, and the policy lets it finish, */
+    elv_time_us ends;    /* until then */
     bool told;           /* the policy knows that it came too late, or need not */
     struct elv_size size;
 };
@@ -28,12 +30,13 @@ struct elv_offer {
 struct elv_row {
     uint32_t client;
     bool joined;
-    bool capped;  /* its exaggerated weight was reported */
-    bool waiting; /* the open round waits for it; in a stream: its own work is not decided */
-    bool lapsed;  /* was silent past the time of its work: not there, until it asks again */
-    bool wants;   /* in the queue of those that want work */
-    bool used;    /* scratch: an update of it counts */
-    bool held;    /* the policy would not let it start when it asked last */
+    bool capped;      /* its exaggerated weight was reported */
+    bool waiting;     /* the open round waits for it; in a stream: its own work is not decided */
+    bool lapsed;      /* was silent past the time of its work: not there, until it asks again */
+    bool wants;       /* in the queue of those that want work */
+    bool used;        /* scratch: an update of it counts ... */
+    uint32_t claimed; /* ... and so much is the most that one of these claims */
+    bool held;        /* the policy would not let it start when it asked last */
     bool observes, to_notify;
     bool gone;        /* revoked since it joined */
     uint8_t n_asking; /* joins and leaves that wait for the disk */

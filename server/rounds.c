@@ -93,7 +93,7 @@ static void begin_stream(struct elv_server *s, const struct elv_round *before)
 static void begin_asking(struct elv_server *s, struct elv_actions *out)
 {
     elv_core_void_all(s, out);
-    elv_core_close_log(s);
+    elv_core_close_log(s, out);
     s->round.n_asked = choose(s);
     s->uploads.log_len = 0;
     s->log_lost = false;
@@ -208,7 +208,7 @@ void elv_core_notify(struct elv_server *s, struct elv_actions *out)
     s->notify_at = s->now + notify_pace;
 }
 
-void elv_core_ask_wanted(struct elv_server *s)
+static void ask_wanted(struct elv_server *s)
 {
     const struct elv_sync_round view = elv_core_view(s);
     const struct elv_sync *sync = s->policies.sync;
@@ -223,7 +223,7 @@ void elv_core_tell_open(struct elv_server *s)
     const struct elv_sync_round view = elv_core_view(s);
     if (s->policies.sync->on_open)
         s->policies.sync->on_open(s->sync_state, &s->sync_cfg, &view);
-    elv_core_ask_wanted(s);
+    ask_wanted(s);
 }
 
 static void open_training(struct elv_server *s)
@@ -263,7 +263,7 @@ void elv_core_round_stored(struct elv_server *s, bool ok)
 {
     s->round.store = 0;
     if (ok) {
-        s->log_drop = 0;
+        elv_core_log_dropped(s, true);
         open_round(s);
         return;
     }
@@ -271,17 +271,24 @@ void elv_core_round_stored(struct elv_server *s, bool ok)
     s->round.not_before = s->now + ELV_SECOND;
 }
 
+/* The round closes without it: it hears so at once, or not before it has finished. */
+static void interrupt(struct elv_server *s, uint32_t i)
+{
+    struct elv_row *row = &s->roster.rows[i];
+    const struct elv_sync_client c = {i, row->client};
+    row->offer.finishes = !s->policies.sync->interrupts(s->sync_state, &s->sync_cfg, c);
+    row->offer.ends = s->round.deadline;
+    if (!row->offer.finishes)
+        elv_core_mark(s, i);
+}
+
 void elv_core_close_round(struct elv_server *s)
 {
     struct elv_round *r = &s->round;
     r->state = ELV_ROUND_CLOSING;
-    for (uint32_t i = 0; i < r->n_asked; i++) {
-        const struct elv_candidate *c = &r->asked[i];
-        if (s->roster.rows[c->row].waiting && s->policies.sync->interrupts &&
-            s->policies.sync->interrupts(s->sync_state, &s->sync_cfg,
-                                         (struct elv_sync_client){c->row, c->client}))
-            elv_core_mark(s, c->row);
-    }
+    for (uint32_t i = 0; i < r->n_asked; i++)
+        if (s->roster.rows[r->asked[i].row].waiting && s->policies.sync->interrupts)
+            interrupt(s, r->asked[i].row);
 }
 
 void elv_core_fail_round(struct elv_server *s)
@@ -339,7 +346,7 @@ void elv_core_check_round(struct elv_server *s)
     struct elv_sync_round view = elv_core_view(s);
     if (sync->timer && s->now >= sync->timer(s->sync_state, &s->sync_cfg) && sync->on_timer)
         sync->on_timer(s->sync_state, &s->sync_cfg, &view, s->now);
-    elv_core_ask_wanted(s);
+    ask_wanted(s);
     if (s->round.stream)
         check_stream(s, &view);
     else
@@ -371,6 +378,7 @@ void elv_core_erase_round(struct elv_server *s, uint32_t seq, uint32_t n_blocks,
 void elv_core_drop_round(struct elv_server *s, struct elv_actions *out)
 {
     const bool first = s->round.state != ELV_ROUND_DROPPING;
+    s->log_stands = false;
     s->head.n_abandoned += s->round.state == ELV_ROUND_FAILING;
     if (elv_core_is_survey(s))
         elv_core_settle_survey(s);
@@ -393,11 +401,11 @@ static elv_time_us back_off(uint32_t n_abandoned)
 void elv_core_round_dropped(struct elv_server *s, bool ok, struct elv_actions *out)
 {
     s->round.store = 0;
+    elv_core_log_dropped(s, ok);
     if (!ok) {
         s->retry_at = s->now + ELV_SECOND;
         return;
     }
-    s->log_drop = 0;
     if (elv_core_is_survey(s)) {
         elv_core_survey_stored(s, out);
         return;

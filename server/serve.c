@@ -56,6 +56,7 @@ static void take_join(struct elv_server *s, uint32_t row, const struct elv_join 
     if (r->boot != join->boot) {
         r->boot_before = r->boot;
         r->boot = join->boot;
+        r->offer.finishes = r->missed.finishes = false; /* it has lost what it did */
     }
     r->joined_at = s->now;
     r->memory = join->memory;
@@ -154,7 +155,7 @@ void elv_core_part(struct elv_server *s, uint32_t row, struct elv_actions *out)
     const bool known = !r->lapsed; /* to the policy */
     elv_roster_set_joined(&s->roster, row, false);
     s->stats.leaves++;
-    r->observes = r->held = false;
+    r->observes = r->held = r->offer.finishes = r->missed.finishes = false;
     struct elv_upload *up = r->upload != ELV_ROW_NONE ? &s->uploads.at[r->upload] : NULL;
     if (up && up->state == ELV_UPLOAD_STAGED)
         elv_core_discard(s, up, ELV_REASON_NOT_JOINED, out);
@@ -242,7 +243,8 @@ static void offer_work(struct elv_server *s, const struct elv_row *row, struct e
     t->what = offer->own ? ELV_WHAT_TRAIN : s->round.what;
     t->poll_ms = working_poll_ms(s);
     t->assignment = offer->assignment;
-    t->round = offer->seq;
+    t->round =
+        offer->own ? offer->assignment : offer->seq; /* what is drawn for it is its own, too */
     t->deadline_ms = remaining_ms(s, offer);
     memcpy(t->model, v->model, sizeof t->model);
     t->full = v->full;
@@ -280,12 +282,32 @@ static bool is_promised(const struct elv_row *row)
     return row->offer.own && row->waiting && row->offer.promised;
 }
 
+static bool is_unfinished(const struct elv_server *s, const struct elv_row *row,
+                          struct elv_offer *offer)
+{
+    if (s->now >= offer->ends || offer->assignment == row->last.assignment)
+        offer->finishes = false;
+    return offer->finishes && !offer->told;
+}
+
+/* At work for a round that closed without it, which it is to finish: a ticket would stop it. */
+static bool must_not_know(const struct elv_server *s, struct elv_row *row)
+{
+    const bool missed = is_unfinished(s, row, &row->missed);
+    return (is_unfinished(s, row, &row->offer) || missed) && !elv_core_is_finished(s);
+}
+
 void elv_core_ticket(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out)
 {
     const uint32_t i = elv_roster_find(&s->roster, ev->peer);
     struct elv_row *row = i != ELV_ROW_NONE ? &s->roster.rows[i] : NULL;
     if (row == NULL || !row->joined) {
         elv_core_refuse(s, out, ev->id, ELV_REASON_NOT_JOINED, 0);
+        return;
+    }
+    if (must_not_know(s, row)) {
+        elv_core_refuse_as(s, out, ev->id, ELV_CODE_UNAVAILABLE, ELV_REASON_POLICY,
+                           working_poll_ms(s));
         return;
     }
     row->observes = ev->request.observe;

@@ -40,11 +40,9 @@ static enum elv_err check(const struct elv_sync_cfg *cfg, char why[ELV_JOB_ERROR
                                        : "backup is a whole number from 0 to 1000000");
     if (k && k->value < (double)cfg->quorum)
         return elv_param_refuse(why, "k is at least the quorum");
-    if (cfg->clients_max > 0 && p->value > (double)(cfg->clients_max - (k == NULL)))
-        return elv_param_refuse(why, k ? "k is at most the number of clients asked: [select] "
-                                         "count, or all there are"
-                                       : "backup is less than the number of clients asked: "
-                                         "[select] count, or all there are");
+    if (k && cfg->clients_max > 0 && k->value > (double)cfg->clients_max)
+        return elv_param_refuse(why, "k is at most the number of clients asked: [select] count, or "
+                                     "all there are");
     if (late_of(cfg) < 0) {
         *line = elv_param_find(cfg->params, "late")->line;
         return elv_param_refuse(why, "late is interrupt or finish");

@@ -13,11 +13,15 @@
  *     guard = 1.01   ; at least one more than last time when the loss rose by more than this factor
  *     memory = 50    ; a time seen so many rounds ago counts 1/e; 0: nothing is forgotten
  *     k_min = 1      ; never fewer, where so many are there; the quorum unless given
- *     slack = 3      ; a round closes after so many times T(k) with what is there; 0: it does not
+ *     slack = 3      ; a round closes after so many times T(k) with what is there, and the next one
+ *                    ; waits for more than were there; 0: it does not
  *
  * G is the gain of a step (server/gain.h) and T the time to the k-th update after a round that used
- * h (server/time_table.h). The first round waits for all. Where clients report no loss, G assumes
- * the best smoothness for the rate, so k still follows the noise of the updates.
+ * h (server/time_table.h). The first round waits for all; T(n) is taken there as twice the time
+ * that half of them took. Where nobody ever delivers, such as the last of many when some always
+ * fail, a round that waited till its deadline says that it takes at least so long. Where clients
+ * report no loss, or one that says little of the version, G assumes the best smoothness for the
+ * rate, so k still follows the noise of the updates.
  *
  * Nothing can be pushed over CoAP: there psw is pull, and psi is pai, where a notification of one
  * datagram interrupts and the client fetches the model itself. A simulation may tell them apart.
@@ -57,7 +61,10 @@ struct dbw {
     struct past past[PAST];
     uint32_t newest; /* place in `past` of the last round opened */
     uint32_t k, h;   /* of the last round opened, of the last that made a version; 0: none yet */
+    uint32_t half;   /* half of those asked while no time is known; else 0 */
+    bool chosen;     /* its k was, it is not n for want of anything known */
     bool expired;    /* the last round opened took `slack` times its T(k) */
+    struct elv_gain_work work; /* of its updates that count; covered: the sum */
     elv_time_us expires;
     /* then the struct elv_time_table */
 };
@@ -174,23 +181,42 @@ static uint32_t adasync(const struct dbw *d, const struct elv_sync_cfg *cfg)
     return k < K_MAX ? (uint32_t)k : K_MAX;
 }
 
+static bool knows(struct dbw *d, int rule)
+{
+    return rule == ADASYNC ||
+           (!elv_time_table_is_empty(table(d)) && (rule == BLIND || elv_gain_is_known(&d->gain)));
+}
+
+/* More than last time, where that was not enough. */
+static uint32_t at_least(const struct dbw *d, const struct elv_sync_cfg *cfg, int rule)
+{
+    if (rule == GAIN && elv_gain_rose(&d->gain, elv_param_get(cfg->params, "guard", 1.01)))
+        return d->k + 1;
+    return d->expired && d->chosen ? d->h + 1 : 0;
+}
+
 static uint32_t choose(struct dbw *d, const struct elv_sync_cfg *cfg, uint32_t h, uint32_t least,
                        uint32_t n)
 {
     const int rule = rule_of(cfg);
     if (rule == ADASYNC)
         return adasync(d, cfg);
-    if (elv_time_table_is_empty(table(d)) || (rule == GAIN && !elv_gain_is_known(&d->gain)))
+    if (!knows(d, rule))
         return n;
-    const uint32_t k = best(d, rule, h, least, n);
-    const bool rose =
-        rule == GAIN && elv_gain_rose(&d->gain, elv_param_get(cfg->params, "guard", 1.01));
-    return (rose || d->expired) && k <= d->k ? d->k + 1 : k;
+    const uint32_t k = best(d, rule, h, least, n), floor = at_least(d, cfg, rule);
+    return k < floor ? floor : k;
 }
 
 static uint32_t within(uint32_t x, uint32_t least, uint32_t most)
 {
     return x > most ? most : x < least ? least : x;
+}
+
+/* When the round closes with what is there, its T(k) being so many microseconds. */
+static elv_time_us expires_after(const struct dbw *d, const struct elv_sync_cfg *cfg, double time)
+{
+    const double slack = elv_param_get(cfg->params, "slack", 3.0);
+    return slack > 0.0 ? d->past[d->newest].opened + (elv_time_us)(slack * time) : ELV_NEVER;
 }
 
 static void on_open(void *state, const struct elv_sync_cfg *cfg, const struct elv_sync_round *r)
@@ -202,20 +228,20 @@ static void on_open(void *state, const struct elv_sync_cfg *cfg, const struct el
     const uint32_t n = within(r->n_asked, 1, cfg->clients_max);
     const uint32_t h = d->h >= 1 && d->h <= n ? d->h : n;
     const double memory = elv_param_get(cfg->params, "memory", 50.0);
-    const double slack = elv_param_get(cfg->params, "slack", 3.0);
     const uint32_t least = within((uint32_t)elv_param_get(cfg->params, "k_min", cfg->quorum), 1, n);
     elv_time_table_resize(t, n);
     if (memory > 0.0)
         elv_time_table_forget(t, 1.0 - 1.0 / memory);
     elv_time_table_fit(t);
     d->k = within(choose(d, cfg, h, least, n), least, n);
+    d->chosen = knows(d, rule_of(cfg));
     d->expired = false;
-    d->expires = ELV_NEVER;
-    if (slack > 0.0 && !elv_time_table_is_empty(t))
-        d->expires = r->opened + (elv_time_us)(slack * elv_time_table_at(t, h, d->k));
+    d->work = (struct elv_gain_work){0};
     d->newest = (d->newest + 1) % PAST;
     d->past[d->newest] = (struct past){
         .version = r->version, .h = h, .n = n, .n_came = r->n_got, .opened = r->opened};
+    d->half = elv_time_table_is_empty(t) ? (n + 1) / 2 : 0;
+    d->expires = d->half > 0 ? ELV_NEVER : expires_after(d, cfg, elv_time_table_at(t, h, d->k));
 }
 
 /* One more update of that round. The table may speak of other numbers of clients by now. */
@@ -229,16 +255,37 @@ static void came(struct dbw *d, struct past *p, elv_time_us now)
         elv_time_table_add(table(d), within(p->h, 1, n), p->n_came, (double)(now - p->opened));
 }
 
+/* What did not come until now would have taken at least so long. Only interrupted clients will not
+ * say it themselves. */
+static void did_not_come(struct dbw *d, const struct elv_sync_cfg *cfg, elv_time_us now)
+{
+    struct past p = d->past[d->newest];
+    for (uint32_t i = p.n_came; interrupting(cfg) && i < d->k; i++)
+        came(d, &p, now);
+}
+
+static void note_work(struct elv_gain_work *w, const struct elv_sync_update *u)
+{
+    if (u->steps > w->steps)
+        w->steps = u->steps;
+    if (u->samples > 0)
+        w->covered += u->seen < u->samples ? (double)u->seen / u->samples : 1.0;
+}
+
 static struct elv_sync_worth on_update(void *state, const struct elv_sync_cfg *cfg,
                                        const struct elv_sync_round *r,
                                        const struct elv_sync_update *u, elv_time_us now)
 {
-    (void)cfg;
     struct dbw *d = state;
-    const bool ours = u->version == r->version;
+    struct past *p = &d->past[d->newest];
+    const bool ours = u->version == r->version, counts = ours && r->n_got < d->k;
     if (ours)
-        came(d, &d->past[d->newest], now);
-    return (struct elv_sync_worth){.counts = ours && r->n_got < d->k, .weight = 1.0};
+        came(d, p, now);
+    if (ours && d->half > 0 && p->n_came == d->half)
+        d->expires = expires_after(d, cfg, 2.0 * (double)(now - p->opened));
+    if (counts)
+        note_work(&d->work, u);
+    return (struct elv_sync_worth){.counts = counts, .weight = 1.0};
 }
 
 static void on_late(void *state, const struct elv_sync_cfg *cfg, const struct elv_sync_round *r,
@@ -255,7 +302,6 @@ static void on_late(void *state, const struct elv_sync_cfg *cfg, const struct el
     }
 }
 
-/* Interrupted clients will not say how long they would have taken, which was at least until now. */
 static void on_timer(void *state, const struct elv_sync_cfg *cfg, const struct elv_sync_round *r,
                      elv_time_us now)
 {
@@ -265,9 +311,7 @@ static void on_timer(void *state, const struct elv_sync_cfg *cfg, const struct e
         return;
     d->expires = ELV_NEVER;
     d->expired = true;
-    struct past p = d->past[d->newest];
-    for (uint32_t i = p.n_came; interrupting(cfg) && i < d->k; i++)
-        came(d, &p, now);
+    did_not_come(d, cfg, now);
 }
 
 static elv_time_us timer(const void *state, const struct elv_sync_cfg *cfg)
@@ -280,13 +324,15 @@ static elv_time_us timer(const void *state, const struct elv_sync_cfg *cfg)
 static void on_commit(void *state, const struct elv_sync_cfg *cfg, const struct elv_sync_commit *c,
                       elv_time_us now)
 {
-    (void)cfg, (void)now;
     struct dbw *d = state;
     if (d->k == 0) /* it opened before a restart */
         return;
+    if (now >= c->round.deadline && !d->expired)
+        did_not_come(d, cfg, now);
     d->h = c->round.n_got;
     d->expires = ELV_NEVER;
-    elv_gain_add(&d->gain, c);
+    d->work.covered /= d->h > 0 ? d->h : 1;
+    elv_gain_add(&d->gain, c, d->work);
 }
 
 /* Clients that left are not waited for. */

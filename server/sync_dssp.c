@@ -199,7 +199,8 @@ static struct elv_sync_grant on_pull(void *state, const struct elv_sync_cfg *cfg
 {
     (void)r;
     const struct dssp d = dssp_of(state, cfg);
-    elv_clocks_enter(d.clocks, who, now);
+    if (!elv_clocks_enter(d.clocks, who, now))
+        return (struct elv_sync_grant){.start = ELV_SYNC_START};
     if (!d.paces[who.row].goes && elv_clocks_ahead(d.clocks, who.row) > d.low) {
         elv_clocks_park(d.clocks, who.row);
         return (struct elv_sync_grant){.start = ELV_SYNC_HOLD};

@@ -77,14 +77,19 @@ static enum elv_sync_commit_when should_commit(const void *state, const struct e
     return r->n_got > 0 && r->n_got % buffer_of(cfg) == 0 ? ELV_SYNC_MAY : ELV_SYNC_NO;
 }
 
-/* One step per buffer; what the deadline cuts off is a part of one. */
+/* One step per buffer; what the deadline cuts off is a part of one. But in a version of several
+ * buffers no more steps than updates from all who are there would fill: clients that deliver over
+ * and over from the same version would go further each time in the direction they went before. */
 static struct elv_sync_scale scale(const void *state, const struct elv_sync_cfg *cfg,
                                    const struct elv_sync_round *r)
 {
     (void)state;
     const bool by_weights = elv_param_word(cfg->params, "normalise", divisors, 0) == 1;
+    const uint32_t buffer = buffer_of(cfg);
+    const uint32_t most = r->n_joined > buffer ? r->n_joined : buffer;
     return (struct elv_sync_scale){.by = by_weights ? ELV_SYNC_BY_USED : ELV_SYNC_BY_CLAIMED,
-                                   .step = (double)r->n_got / (double)buffer_of(cfg)};
+                                   .step = (double)(r->n_got < most ? r->n_got : most) /
+                                           (double)buffer};
 }
 
 static uint32_t wanted(const void *state, const struct elv_sync_cfg *cfg,

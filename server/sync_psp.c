@@ -3,9 +3,10 @@
  * drawn at random, not with all.
  *
  *     policy = psp
- *     beta = 0.01            ; how many: a share of those there, at least one, or a whole number
- *     threshold = 4          ; updates it may be ahead of the slowest of them
- *     barrier = pssp         ; pbsp: it may not be ahead at all
+ *     beta = 0.01            ; how many: a share of those there, at least one; 1 and more: a count
+ *     barrier = pssp         ; pbsp: it may not be ahead of the slowest of them at all
+ *     threshold = 4          ; with pssp: so many updates
+ *     resample = on          ; off: who waits looks again at the same ones, not at others
  *     staleness = constant   ; what old updates are worth; see staleness.h
  *
  * beta = 0 is asp, and as many as there are is ssp; a percent already keeps the clients together,
@@ -167,13 +168,13 @@ static void wake_watchers(const struct psp *p, uint32_t row, bool gone)
     }
 }
 
-static void take_in(const struct psp *p, struct elv_sync_client who, elv_time_us now)
+/* Its clock counts. */
+static void take_in(const struct psp *p, uint32_t row)
 {
-    elv_clocks_enter(p->clocks, who, now);
-    if (p->peers[who.row].place)
+    if (p->peers[row].place)
         return;
-    p->peers[p->head->n].row = who.row;
-    p->peers[who.row].place = ++p->head->n;
+    p->peers[p->head->n].row = row;
+    p->peers[row].place = ++p->head->n;
 }
 
 static void let_go(const struct psp *p, uint32_t row)
@@ -274,7 +275,9 @@ static struct elv_sync_grant on_pull(void *state, const struct elv_sync_cfg *cfg
     (void)r;
     const struct psp p = psp_of(state, cfg);
     const struct peer *peer = &p.peers[who.row];
-    take_in(&p, who, now);
+    if (!elv_clocks_enter(p.clocks, who, now))
+        return (struct elv_sync_grant){.start = ELV_SYNC_START};
+    take_in(&p, who.row);
     const bool waits = peer->watched && !peer->queued && elv_clocks_is_parked(p.clocks, who.row);
     return (struct elv_sync_grant){.start = waits || !passes(&p, who, now) ? ELV_SYNC_HOLD
                                                                            : ELV_SYNC_START};
@@ -303,10 +306,10 @@ static struct elv_sync_worth on_update(void *state, const struct elv_sync_cfg *c
 {
     (void)r;
     const struct psp p = psp_of(state, cfg);
-    take_in(&p, u->from, now);
     unwatch(&p, u->from.row);
     p.peers[u->from.row].n_draws = 0;
     elv_clocks_tick(p.clocks, u->from, now);
+    take_in(&p, u->from.row);
     wake_watchers(&p, u->from.row, false);
     return elv_stream_worth(cfg, u->staleness);
 }

@@ -59,7 +59,8 @@ static struct elv_sync_grant on_pull(void *state, const struct elv_sync_cfg *cfg
 {
     (void)r;
     struct elv_clocks *c = clocks_of(state, cfg);
-    elv_clocks_enter(c, who, now);
+    if (!elv_clocks_enter(c, who, now))
+        return (struct elv_sync_grant){.start = ELV_SYNC_START};
     if (elv_clocks_ahead(c, who.row) > c->bound) {
         elv_clocks_park(c, who.row);
         return (struct elv_sync_grant){.start = ELV_SYNC_HOLD};

@@ -8,10 +8,9 @@
 #     round     a round of eight real clients over DTLS     commits   durable commits of a server
 #     start     restarting a server, a waiting client       store     what the disk alone could do
 #     kernels   training and folding                        coap      requests of the CoAP server
-#     swarm     simulated clients without messages
-#     zipline   planning a barrier                          learn     the cheap models of learning
 #     zipline   planning a barrier                          dbw       choosing how many to wait for
-#     learn     the cheap models of learning                swarm     many clients on virtual time
+#     learn     the cheap models of learning                swarm     simulated clients, messages as times
+#     deploy    simulated clients with every message
 #
 # Prints one line for each figure,
 #
@@ -34,7 +33,7 @@ mkdir -p build
     exit 1
 }
 
-[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm
+[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy
 status=0
 for name in "$@"; do
     program=build/release/tests/bench_$name

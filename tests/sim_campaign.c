@@ -111,7 +111,7 @@ static void report(const struct campaign *c)
            " virtual_hours=%.0f worst_gap=%.3f worst_wait=%.3f\n",
            s->refused, s->late, s->lapsed, s->declined, s->abandoned, s->store_failures,
            s->log_losses, (double)s->virtual_us / 3.6e9, (double)s->worst_gap_us / 1e6,
-           (double)s->worst_hold_us / 1e6);
+           (double)s->worst_wait_us / 1e6);
     printf("campaign seeds=%" PRIu64 " failed=%" PRIu64 " events=%" PRIu64 " faults=%" PRIu64
            " crashes=%" PRIu64 " versions=%" PRIu64 " updates=%" PRIu64 " seconds=%.0f\n",
            s->seeds, c->failed, s->events, s->faults, s->crashes, s->versions, s->updates,

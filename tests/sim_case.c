@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/sim_case.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,6 +20,8 @@ enum {
     TROUBLE_S = 60,
     PATIENCE_DEADLINES = 40,
     GAP_DEADLINES = 8,
+    BACK_OFF_S = 60, /* after rounds that failed */
+    CALM_LOSS_PPM = 50000,
     SPINS_MAX = 50,
     STANDING_MAX = 64
 };
@@ -62,6 +63,7 @@ struct sim_case { /* how a seed was drawn */
     struct elv_sim_faults *faults;
     uint32_t numbers[PLACES];
     const struct sim_case_cfg *cfg;
+    struct sim_case_end *end;
 };
 
 static bool one_in(struct sim_case *c, uint32_t n) { return elv_rng_below(&c->rng, n) == 0; }
@@ -189,6 +191,17 @@ static void spoil_links(struct sim_case *c)
     }
 }
 
+/* What is left of the trouble when all is healed. */
+static void calm_links(void *ctx, uint32_t unused)
+{
+    struct sim_case *c = ctx;
+    (void)unused;
+    for (uint32_t i = 0; i < c->n_honest; i++) {
+        struct elv_sim_link *link = elv_sim_link(c->fleet->w, c->fleet->clients[i].node);
+        link->loss_ppm = link->loss_ppm < CALM_LOSS_PPM ? link->loss_ppm : CALM_LOSS_PPM;
+    }
+}
+
 static struct elv_sim_delay about(elv_time_us mean)
 {
     return (struct elv_sim_delay){.shape = ELV_SIM_EXPONENTIAL, .spread_us = mean};
@@ -214,7 +227,7 @@ static void trouble_for_server(struct sim_case *c)
     elv_sim_faults_leave(
         c->faults, f->server_node,
         (struct elv_sim_leaves){.every = about(60 * SECOND), .away = about(3 * SECOND)});
-    elv_sim_faults_cut(
+    elv_sim_faults_part(
         c->faults, f->clients[0].node, f->cfg.n_clients,
         (struct elv_sim_cuts){.every = about(60 * SECOND), .lasts = about(5 * SECOND)});
     if (c->disk_fails)
@@ -235,7 +248,7 @@ static void trouble_for_client(struct sim_case *c, uint32_t i)
                                                   .down = about(4 * SECOND),
                                                   .actions_max = 6});
     elv_sim_faults_cut(
-        c->faults, node, 1,
+        c->faults, node,
         (struct elv_sim_cuts){.every = about(c->cut_every), .lasts = about(5 * SECOND)});
     if (i % 3 == 1)
         elv_sim_faults_leave(
@@ -243,12 +256,63 @@ static void trouble_for_client(struct sim_case *c, uint32_t i)
             (struct elv_sim_leaves){.every = about(40 * SECOND), .away = about(10 * SECOND)});
 }
 
+static void standing_text(const struct standing *s, char text[SIM_CASE_TEXT_MAX])
+{
+    static const char *const names[] = {
+        [LOSES] = "the link loses packets",
+        [REPEATS] = "the link repeats packets",
+        [REORDERS] = "the link reorders packets",
+        [VANDAL] = "it is a vandal",
+        [TWINS] = "the last honest client has the identity of the first",
+        [ODD_CLOCKS] = "clocks start anywhere and drift",
+        [SLOW] = "devices differ in speed",
+        [TORN] = "a power loss tears what was appended",
+        [DYING] = "the disk dies of its first error",
+        [FEW_UPLOADS] = "there is room for three uploads",
+        [SHORT_LOG] = "the upload log has 60000 bytes",
+    };
+    if (s->kind <= VANDAL)
+        snprintf(text, SIM_CASE_TEXT_MAX, "client at place %u: %s", s->place, names[s->kind]);
+    else
+        snprintf(text, SIM_CASE_TEXT_MAX, "%s", names[s->kind]);
+}
+
+/* Its time has come. */
+static bool happens(struct sim_case *c, uint32_t number, const char *what)
+{
+    ELV_ASSERT(number == c->end->n_faults && number < SIM_CASE_FAULTS_MAX);
+    c->end->n_faults++;
+    if (c->cfg->fault != NULL)
+        c->cfg->fault(c->cfg->fault_ctx, number, what);
+    return is_on(c, number);
+}
+
+static bool strikes(void *self, uint32_t number, const char *what)
+{
+    struct sim_case *c = self;
+    return happens(c, c->n_standing + number, what);
+}
+
+static void struck(void *self, uint32_t number)
+{
+    struct sim_case *c = self;
+    c->end->struck[c->n_standing + number] = true;
+}
+
 static void make(struct sim_case *c)
 {
+    char text[SIM_CASE_TEXT_MAX];
     const struct fleet_cfg cfg = fleet_of(c);
     c->fleet = fleet_new(&cfg);
+    for (uint32_t i = 0; i < c->n_standing; i++) {
+        standing_text(&c->standing[i], text);
+        c->end->struck[i] = happens(c, i, text);
+    }
     spoil_links(c);
+    elv_sim_at(c->fleet->w, TROUBLE_S * SECOND, calm_links, c, 0);
     c->faults = elv_sim_faults_new(c->fleet->w, c->seed, TROUBLE_S * SECOND);
+    elv_sim_faults_set_watch(
+        c->faults, &(struct elv_sim_faults_watch){.self = c, .happens = strikes, .struck = struck});
     trouble_for_server(c);
     for (uint32_t i = 0; i < c->n_honest; i++)
         trouble_for_client(c, i);
@@ -257,31 +321,12 @@ static void make(struct sim_case *c)
                             c->fleet->clients[c->n_honest - 1].node);
 }
 
-static uint32_t n_faults(const struct sim_case *c)
-{
-    return c->n_standing + elv_sim_faults_count(c->faults);
-}
-
-static bool struck(const struct sim_case *c, uint32_t number)
-{
-    if (number < c->n_standing)
-        return is_on(c, number);
-    return number < n_faults(c) && elv_sim_faults_struck(c->faults, number - c->n_standing);
-}
-
-static void leave_out(struct sim_case *c)
-{
-    ELV_ASSERT(n_faults(c) <= SIM_CASE_FAULTS_MAX);
-    for (uint32_t i = c->n_standing; i < n_faults(c); i++)
-        if (!is_on(c, i))
-            elv_sim_faults_skip(c->faults, i - c->n_standing);
-}
-
 /* As an invariant that is checked after each step would be. */
 static bool planted(const struct sim_case *c)
 {
     const uint32_t *p = c->cfg->planted;
-    return p[0] != p[1] && struck(c, p[0]) && struck(c, p[1]);
+    return p[0] != p[1] && p[0] < c->end->n_faults && p[1] < c->end->n_faults &&
+           c->end->struck[p[0]] && c->end->struck[p[1]];
 }
 
 static const char *at_the_end(const struct fleet *f)
@@ -313,7 +358,7 @@ static const char *progress(struct sim_case *c, elv_time_us *since, uint32_t *ve
     const uint64_t gap = (uint64_t)(now - *since);
     if (gap > sums->worst_gap_us)
         sums->worst_gap_us = gap;
-    return now - *since > GAP_DEADLINES * f->job.deadline_us
+    return now - *since > GAP_DEADLINES * f->job.deadline_us + BACK_OFF_S * SECOND
                ? "I8: no version is made although all is healed"
                : NULL;
 }
@@ -365,10 +410,10 @@ static void sum_up(const struct sim_case *c, struct sim_case_sums *sums)
     sums->lapsed = server.lapsed;
     sums->log_losses = server.log_losses;
     sums->evaluations = server.evaluations;
-    sums->worst_hold_us = (uint64_t)f->worst_hold_us;
+    sums->worst_wait_us = (uint64_t)f->worst_wait_us;
     sums->virtual_us = (uint64_t)elv_sim_now(f->w);
-    for (uint32_t i = 0; i < n_faults(c); i++)
-        sums->faults += struck(c, i);
+    for (uint32_t i = 0; i < c->end->n_faults; i++)
+        sums->faults += c->end->struck[i];
 }
 
 void sim_case_run(const struct sim_case_cfg *cfg, struct sim_case_end *end)
@@ -377,16 +422,13 @@ void sim_case_run(const struct sim_case_cfg *cfg, struct sim_case_end *end)
     memset(end, 0, sizeof *end);
     draw(&c, cfg->seed);
     c.cfg = cfg;
+    c.end = end;
     make(&c);
-    leave_out(&c);
     const char *why = run(&c, &end->sums);
     if (why != NULL)
         snprintf(end->why, sizeof end->why, "%s", why);
     end->at = elv_sim_now(c.fleet->w);
     end->hash = elv_sim_hash(c.fleet->w);
-    end->n_faults = n_faults(&c);
-    for (uint32_t i = 0; i < end->n_faults; i++)
-        end->struck[i] = struck(&c, i);
     sum_up(&c, &end->sums);
     fleet_free(c.fleet);
     elv_sim_faults_free(c.faults);
@@ -409,11 +451,11 @@ void sim_case_add(struct sim_case_sums *to, const struct sim_case_sums *of)
 {
     uint64_t *a = (uint64_t *)to;
     const uint64_t *b = (const uint64_t *)of;
-    const uint64_t gap = to->worst_gap_us, hold = to->worst_hold_us;
+    const uint64_t gap = to->worst_gap_us, hold = to->worst_wait_us;
     for (size_t i = 0; i < sizeof *to / sizeof *a; i++)
         a[i] += b[i];
     to->worst_gap_us = gap > of->worst_gap_us ? gap : of->worst_gap_us;
-    to->worst_hold_us = hold > of->worst_hold_us ? hold : of->worst_hold_us;
+    to->worst_wait_us = hold > of->worst_wait_us ? hold : of->worst_wait_us;
 }
 
 void sim_case_title(uint64_t seed, char *text, uint32_t len)
@@ -427,42 +469,34 @@ void sim_case_title(uint64_t seed, char *text, uint32_t len)
         snprintf(text + used, len - used, "; %u clients", c.n_honest + c.n_vandals);
 }
 
-static void standing_text(const struct standing *s, char text[SIM_CASE_TEXT_MAX])
+struct telling {
+    const bool *on;
+    uint32_t n;
+    void (*tell)(void *ctx, uint32_t number, const char *what);
+    void *ctx;
+};
+
+static void tell(void *ctx, uint32_t number, const char *what)
 {
-    static const char *const names[] = {
-        [LOSES] = "the link loses packets",
-        [REPEATS] = "the link repeats packets",
-        [REORDERS] = "the link reorders packets",
-        [VANDAL] = "it is a vandal",
-        [TWINS] = "the last honest client has the identity of the first",
-        [ODD_CLOCKS] = "clocks start anywhere and drift",
-        [SLOW] = "devices differ in speed",
-        [TORN] = "a power loss tears what was appended",
-        [DYING] = "the disk dies of its first error",
-        [FEW_UPLOADS] = "there is room for three uploads",
-        [SHORT_LOG] = "the upload log has 60000 bytes",
-    };
-    if (s->kind <= VANDAL)
-        snprintf(text, SIM_CASE_TEXT_MAX, "client at place %u: %s", s->place, names[s->kind]);
-    else
-        snprintf(text, SIM_CASE_TEXT_MAX, "%s", names[s->kind]);
+    const struct telling *t = ctx;
+    if (number < t->n && t->on[number])
+        t->tell(t->ctx, number, what);
 }
 
-void sim_case_fault(uint64_t seed, uint32_t number, char text[SIM_CASE_TEXT_MAX])
+/* When a fault strikes does not depend on what it does, so nothing need happen. */
+void sim_case_tell(uint64_t seed, const bool *on, uint32_t n,
+                   void (*what)(void *ctx, uint32_t number, const char *what), void *ctx)
 {
+    static const bool none[1];
+    struct telling t = {.on = on, .n = n, .tell = what, .ctx = ctx};
+    const struct sim_case_cfg cfg = {.seed = seed, .on = none, .fault = tell, .fault_ctx = &t};
     struct sim_case c;
-    const struct sim_case_cfg cfg = {.seed = seed};
+    struct sim_case_end end = {.n_faults = 0};
     draw(&c, seed);
     c.cfg = &cfg;
-    if (number < c.n_standing) {
-        standing_text(&c.standing[number], text);
-        return;
-    }
+    c.end = &end;
     make(&c);
-    char fault[ELV_SIM_FAULT_TEXT_MAX] = "there is no such fault";
-    if (number < n_faults(&c))
-        elv_sim_faults_text(c.faults, number - c.n_standing, fault);
-    snprintf(text, SIM_CASE_TEXT_MAX, "%s", fault);
+    elv_sim_run(c.fleet->w, TROUBLE_S * SECOND);
     fleet_free(c.fleet);
     elv_sim_faults_free(c.faults);
 }

@@ -7,7 +7,7 @@
  * spell of the disk and revocation, at its time (ports/sim/faults.h). Leaving some out changes
  * nothing about when and how the others happen.
  *
- * After a minute or so all is healed but for links that lose packets, and the run must end within a
+ * After a minute all is healed but for links that lose few packets, and the run must end within a
  * number of deadlines. The books are checked after every step (sim_history.h), and so are the
  * server's bounds (sim_fleet.c). */
 #ifndef ELV_TESTS_SIM_CASE_H
@@ -25,6 +25,8 @@ struct sim_case_cfg {
     /* Pretends that an invariant is broken once both of these happened, to test what looks for the
      * faults that a failure takes. Equal: nothing is pretended. */
     uint32_t planted[2];
+    void (*fault)(void *ctx, uint32_t number, const char *what); /* each whose time comes; NULL */
+    void *fault_ctx;
     void (*line)(void *ctx, const char *text); /* trace; NULL: none */
     void *line_ctx;
 };
@@ -34,14 +36,14 @@ struct sim_case_sums { /* of many, too */
     uint64_t declined, failed, lapsed, log_losses, evaluations, store_failures;
     uint64_t virtual_us;
     uint64_t worst_gap_us; /* between two versions, or an end, after all was healed */
-    uint64_t worst_hold_us;
+    uint64_t worst_wait_us;
 };
 
 struct sim_case_end {
-    char why[SIM_CASE_TEXT_MAX * 2]; /* empty: all is well */
-    elv_time_us at;                  /* when it ended, or went wrong */
-    uint64_t hash;                   /* of all that happened */
-    uint32_t n_faults;
+    char why[SIM_CASE_TEXT_MAX * 2];  /* empty: all is well */
+    elv_time_us at;                   /* when it ended, or went wrong */
+    uint64_t hash;                    /* of all that happened */
+    uint32_t n_faults;                /* so many had their time */
     bool struck[SIM_CASE_FAULTS_MAX]; /* which of them happened */
     struct sim_case_sums sums;
 };
@@ -56,8 +58,9 @@ void sim_case_add(struct sim_case_sums *to, const struct sim_case_sums *of);
 
 /* What a seed is about: policy and settings in a line. */
 void sim_case_title(uint64_t seed, char *text, uint32_t len);
-/* What fault `number` of a seed is. */
-void sim_case_fault(uint64_t seed, uint32_t number, char text[SIM_CASE_TEXT_MAX]);
+/* Tells what the faults of a seed are that are `on`. */
+void sim_case_tell(uint64_t seed, const bool *on, uint32_t n,
+                   void (*tell)(void *ctx, uint32_t number, const char *what), void *ctx);
 
 /* The faults that `end` takes, as far as `tries` runs tell: fills on[end->n_faults] and returns how
  * many there are left. */

@@ -6,15 +6,10 @@
 
 #include "tests/sim_shrink.h"
 
-static void print_faults(uint64_t seed, const bool *on, uint32_t n)
+static void print_fault(void *ctx, uint32_t number, const char *what)
 {
-    char text[SIM_CASE_TEXT_MAX];
-    for (uint32_t i = 0; i < n; i++) {
-        if (!on[i])
-            continue;
-        sim_case_fault(seed, i, text);
-        printf("    %3" PRIu32 "  %s\n", i, text);
-    }
+    (void)ctx;
+    printf("    %3" PRIu32 "  %s\n", number, what);
 }
 
 void sim_explain(const struct sim_case_cfg *cfg, const struct sim_case_end *end, uint32_t tries,
@@ -28,7 +23,7 @@ void sim_explain(const struct sim_case_cfg *cfg, const struct sim_case_end *end,
     if (tries > 0) {
         const uint32_t left = sim_case_shrink(cfg, end, tries, on);
         printf("  it takes %" PRIu32 " of %" PRIu32 " faults:\n", left, end->n_faults);
-        print_faults(cfg->seed, on, end->n_faults);
+        sim_case_tell(cfg->seed, on, end->n_faults, print_fault, NULL);
         shrink_write(on, end->n_faults, list, sizeof list);
         printf("replay: %s %" PRIu64 " 1 --only %s", program, cfg->seed, list);
     } else {

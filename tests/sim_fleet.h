@@ -92,8 +92,8 @@ struct fleet {
     uint64_t seen_notes;    /* of this life */
     bool over;
     elv_time_us over_us, dead_us;
-    elv_time_us waits_since[FLEET_CLIENTS_MAX]; /* by row: there, idle, and a round is open */
-    elv_time_us worst_hold_us;
+    elv_time_us waits[FLEET_CLIENTS_MAX]; /* by row: for how long it wants work; ELV_NEVER */
+    elv_time_us waits_at, worst_wait_us;
 };
 
 /* Gives a client of this number its toy data; nothing else of it is touched. */

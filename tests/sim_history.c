@@ -13,7 +13,7 @@
 #include "server/ledger.h"
 #include "tests/sim_recipe.h"
 
-enum { ATTEMPTS = 6, PIECES = 64, CLAIMS = 8, WRONG_MAX = 240 };
+enum { ATTEMPTS = 48, PIECES = 64, CLAIMS = 8, WRONG_MAX = 240 };
 
 struct piece { /* one chunk of an attempt; count 0: not sent */
     uint32_t first, count;

@@ -95,7 +95,7 @@ static void report(const struct sim_case_sums *t, uint64_t failed)
     printf("%.0f s of virtual time; %.3f s without a version once all was healed, %.3f s kept from "
            "work, at worst\n",
            (double)t->virtual_us / 1e6, (double)t->worst_gap_us / 1e6,
-           (double)t->worst_hold_us / 1e6);
+           (double)t->worst_wait_us / 1e6);
 }
 
 int main(int argc, char **argv)

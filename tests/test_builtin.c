@@ -94,7 +94,7 @@ static void train_alone(float *weights, float proximal)
                                 .proximal = proximal != 0};
     const struct elv_task task = {.seed = 42,
                                   .client = 7,
-                                  .round = 101,
+                                  .assignment = 1,
                                   .local_epochs = 2,
                                   .batch = 8,
                                   .rate = 0.1f,

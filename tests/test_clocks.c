@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/rng.h"
 #include "server/clocks.h"
@@ -74,7 +73,7 @@ static void the_parked_are_freed_as_the_slowest_moves_on_or_goes(void **state)
     }
 }
 
-static void whoever_runs_and_is_not_heard_of_counts_no_more(void **state)
+static void whoever_runs_and_does_not_deliver_counts_no_more(void **state)
 {
     (void)state;
     struct elv_clocks *c = fresh(3, 0);
@@ -87,10 +86,11 @@ static void whoever_runs_and_is_not_heard_of_counts_no_more(void **state)
     elv_clocks_park(c, 1);
     assert_int_equal(elv_clocks_silent_at(c, 100), 110);
     assert_int_equal(elv_clocks_silent_at(c, ELV_NEVER), ELV_NEVER);
-    elv_clocks_enter(c, who(0), 40); /* asks again */
-    assert_int_equal(elv_clocks_silent_at(c, 100), 140);
-    assert_false(elv_clocks_drop_silent(c, 100, 139, &row));
-    assert_true(elv_clocks_drop_silent(c, 100, 140, &row));
+    assert_true(elv_clocks_enter(c, who(0), 40)); /* it asks again: that is no work done */
+    elv_clocks_resume(c, 0, 40);
+    assert_int_equal(elv_clocks_silent_at(c, 100), 110);
+    assert_false(elv_clocks_drop_silent(c, 100, 109, &row));
+    assert_true(elv_clocks_drop_silent(c, 100, 110, &row));
     assert_int_equal(row, 0);
     assert_false(
         elv_clocks_drop_silent(c, 100, 1000, &row)); /* the parked are waited for by none */
@@ -100,9 +100,48 @@ static void whoever_runs_and_is_not_heard_of_counts_no_more(void **state)
     free(c);
 }
 
+static void whoever_delivered_nothing_counts_again_once_it_does(void **state)
+{
+    (void)state;
+    struct elv_clocks *c = fresh(2, 0);
+    uint32_t row;
+    for (int leaves = 0; leaves < 2; leaves++) {
+        assert_true(elv_clocks_enter(c, who(0), 10));
+        if (leaves)
+            elv_clocks_leave(c, 0);
+        else
+            assert_true(elv_clocks_drop_silent(c, 100, 110, &row));
+        for (int i = 0; i < 3; i++)
+            assert_false(elv_clocks_enter(c, who(0), 120));
+        assert_false(elv_clocks_has(c, 0));
+        elv_clocks_tick(c, who(0), 130);
+        assert_true(elv_clocks_has(c, 0));
+        elv_clocks_leave(c, 0); /* it may come back by asking: once */
+    }
+    free(c);
+}
+
+static void a_newcomer_holds_up_nobody_who_waits_already(void **state)
+{
+    (void)state;
+    struct elv_clocks *c = fresh(3, 0);
+    struct elv_sync_client next;
+    assert_true(elv_clocks_enter(c, who(0), 1));
+    assert_true(elv_clocks_enter(c, who(1), 1));
+    elv_clocks_tick(c, who(0), 2);
+    elv_clocks_park(c, 0);
+    assert_false(elv_clocks_enter(c, who(2), 3));
+    elv_clocks_tick(c, who(1), 4);
+    assert_true(elv_clocks_next(c, &next, 4));
+    assert_int_equal(next.row, 0);
+    assert_true(elv_clocks_enter(c, who(2), 5));
+    assert_int_equal(elv_clocks_value(c, 2), 1);
+    free(c);
+}
+
 /* The same by counting: nothing is linked, everything is looked for. */
 struct plain {
-    bool has, parked;
+    bool has, parked, owes;
     uint32_t value;
     elv_time_us heard;
 };
@@ -144,6 +183,14 @@ static void compare(struct elv_clocks *c, const struct plain *p, uint32_t min, u
     assert_true(!slow_runs || (p[row].value == min && !p[row].parked));
 }
 
+static bool any_parked(const struct plain *p)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < N; i++)
+        any = any || p[i].parked;
+    return any;
+}
+
 static void disturb(struct elv_clocks *c, struct plain *p, uint32_t row, uint32_t what,
                     elv_time_us now, uint32_t min, uint32_t bound)
 {
@@ -153,21 +200,23 @@ static void disturb(struct elv_clocks *c, struct plain *p, uint32_t row, uint32_
             return;
         one->value = (one->has ? one->value : min) + 1;
         one->has = true;
+        one->owes = false;
         one->heard = now;
         elv_clocks_tick(c, who(row), now);
     } else if (what < 8) { /* asks */
-        if (!one->has)
+        if (!one->has && !one->owes && !any_parked(p)) {
             one->value = min;
-        one->has = true;
-        elv_clocks_enter(c, who(row), now);
-        one->heard = one->parked ? one->heard : now;
-        if (one->value - min > bound) {
+            one->has = one->owes = true;
+            one->heard = now;
+        }
+        assert_int_equal(elv_clocks_enter(c, who(row), now), one->has);
+        if (one->has && one->value - min > bound) {
             elv_clocks_park(c, row);
             one->parked = true;
         }
     } else if (what < 9 || !one->parked) {
         elv_clocks_leave(c, row);
-        *one = (struct plain){0};
+        *one = (struct plain){.owes = one->owes};
     } else {
         elv_clocks_resume(c, row, now);
         one->parked = false;
@@ -241,7 +290,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_newcomer_starts_with_the_slowest),
         cmocka_unit_test(the_parked_are_freed_as_the_slowest_moves_on_or_goes),
-        cmocka_unit_test(whoever_runs_and_is_not_heard_of_counts_no_more),
+        cmocka_unit_test(whoever_runs_and_does_not_deliver_counts_no_more),
+        cmocka_unit_test(whoever_delivered_nothing_counts_again_once_it_does),
+        cmocka_unit_test(a_newcomer_holds_up_nobody_who_waits_already),
         cmocka_unit_test(clocks_agree_with_counting_them),
         cmocka_unit_test(a_sample_holds_different_ones_and_everybody_alike),
     };

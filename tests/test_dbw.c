@@ -35,6 +35,7 @@ struct play {
     struct elv_params params;
     struct elv_sync_cfg cfg;
     struct elv_sync_round r;
+    elv_time_us now; /* of commits */
     void *state;
 };
 
@@ -70,7 +71,8 @@ static uint32_t open_round(struct play *p, uint32_t n)
     p->r.version++;
     p->r.n_asked = p->r.n_waiting = p->r.n_joined = n;
     p->r.n_got = 0;
-    p->r.opened = (elv_time_us)p->r.seq * 100 * SECOND;
+    p->r.opened = p->now = (elv_time_us)p->r.seq * 100 * SECOND;
+    p->r.deadline = p->r.opened + 90 * SECOND;
     p->dbw->on_open(p->state, &p->cfg, &p->r);
     assert_false(p->dbw->should_commit(p->state, &p->cfg, &p->r, p->r.opened));
     return p->dbw->wanted(p->state, &p->cfg, &p->r);
@@ -104,7 +106,7 @@ static void commit(struct play *p, double norm, double variance, double loss)
     struct elv_sync_commit c = commit_of(norm, variance, p->r.n_got, loss, 0.5);
     c.round = p->r;
     c.version = p->r.version + 1;
-    p->dbw->on_commit(p->state, &p->cfg, &c, 0);
+    p->dbw->on_commit(p->state, &p->cfg, &c, p->now);
 }
 
 /* Updates come after 1, 2, 3, 4 s and the rate is 0.5. Each row is what a version says, and how
@@ -257,6 +259,49 @@ static void a_round_that_takes_too_long_closes_and_the_next_waits_for_one_more(v
     assert_true(arrive(&p, 6.0)); /* not closed yet: it counts */
     commit(&p, 1.0, 1.0, NAN);
     assert_int_equal(open_round(&p, 4), 3);
+    free(p.state);
+}
+
+static void the_first_round_closes_when_the_others_take_much_longer_than_half(void **state)
+{
+    (void)state;
+    struct play p;
+    init(&p);
+    begin(&p);
+    const struct elv_sync *dbw = p.dbw;
+    assert_int_equal(open_round(&p, 5), 5);
+    arrive(&p, 1.0);
+    arrive(&p, 1.0);
+    assert_true(dbw->timer(p.state, &p.cfg) == ELV_NEVER);
+    arrive(&p, 2.0);
+    const elv_time_us at = p.r.opened + 12 * SECOND; /* three times twice 2 s */
+    assert_true(dbw->timer(p.state, &p.cfg) == at);
+    arrive(&p, 5.0);
+    assert_true(dbw->timer(p.state, &p.cfg) == at);
+    dbw->on_timer(p.state, &p.cfg, &p.r, at);
+    assert_true(commits(&p));
+    commit(&p, 11.0 / 3.0, 4.0, NAN);
+    /* It did not choose those five, so nothing says that four were too few: (11/12 - 1/k) / T. */
+    assert_int_equal(open_round(&p, 5), 2);
+    free(p.state);
+}
+
+static void who_never_delivers_takes_as_long_as_a_round_may(void **state)
+{
+    (void)state;
+    struct play p;
+    init(&p);
+    set(&p, "rule", "blind");
+    set(&p, "slack", "0");
+    set(&p, "k_min", "5");
+    begin(&p);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(open_round(&p, 6), i == 0 ? 6 : 5); /* 5 / 5 s and 6 / 90 s */
+        for (uint32_t a = 1; a <= 5; a++)
+            arrive(&p, a);
+        p.now = i == 0 ? p.r.deadline : p.r.opened + 5 * SECOND;
+        commit(&p, 1.0, 1.0, NAN);
+    }
     free(p.state);
 }
 
@@ -415,6 +460,8 @@ int main(void)
         cmocka_unit_test(without_losses_noise_still_decides),
         cmocka_unit_test(only_the_first_k_count_and_leavers_are_not_waited_for),
         cmocka_unit_test(a_round_that_takes_too_long_closes_and_the_next_waits_for_one_more),
+        cmocka_unit_test(the_first_round_closes_when_the_others_take_much_longer_than_half),
+        cmocka_unit_test(who_never_delivers_takes_as_long_as_a_round_may),
         cmocka_unit_test(late_updates_tell_their_times),
         cmocka_unit_test(adasync_follows_the_loss_alone),
         cmocka_unit_test(clients_may_come_and_go_between_rounds),

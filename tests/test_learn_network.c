@@ -165,7 +165,7 @@ static const struct wish wishes[] = {
     {ELV_CODEC_Q8, "dirichlet 0.3", ELV_ARITHMETIC_FAST, 0, 0, 0, 0, true},
 };
 
-/* A client node, alone with a scripted server, on version 0 and assignment 1, round 101. */
+/* A client node, alone with a scripted server, on version 0 and assignment 1. */
 static void run_node(const struct wish *wish, struct elv_feed *train, struct elv_feed *test,
                      struct elv_builtin *builtin)
 {
@@ -207,7 +207,7 @@ static void a_piece_of_work_ends_in_the_bits_of_a_client_node(void **state)
         l.init(l.self, base);
         assert_memory_equal(base, w.server.version[0], l.n_params * sizeof *base);
         struct elv_lab_task t = {.client = NUMBER,
-                                 .assignment = 101,
+                                 .assignment = 1,
                                  .base = base,
                                  .size = {.local_epochs = 2, .batch = 8},
                                  .learning_rate = 0.1f,

@@ -26,6 +26,7 @@ static struct heard {
     double factor[PEERS + 1];
     struct elv_sync_scale scale;
     struct elv_sync_call call;
+    bool interrupts;
 } heard;
 
 static struct elv_sync_call call(const struct elv_sync_cfg *cfg)
@@ -105,6 +106,12 @@ static uint32_t wanted(const void *state, const struct elv_sync_cfg *cfg,
     return heard.wanted;
 }
 
+static bool interrupts(const void *state, const struct elv_sync_cfg *cfg, struct elv_sync_client c)
+{
+    (void)state, (void)cfg, (void)c;
+    return heard.interrupts;
+}
+
 static const struct elv_sync attentive = {
     .name = "attentive",
     .flow = ELV_SYNC_ROUNDS,
@@ -118,11 +125,12 @@ static const struct elv_sync attentive = {
     .should_commit = should_commit,
     .scale = scale,
     .wanted = wanted,
+    .interrupts = interrupts,
 };
 
 static void init(struct world *w)
 {
-    heard = (struct heard){.scale = {.step = 1.0}};
+    heard = (struct heard){.scale = {.step = 1.0}, .interrupts = true};
     for (uint32_t i = 0; i <= PEERS; i++)
         heard.factor[i] = 1.0;
     world_init(w);
@@ -483,6 +491,58 @@ static void who_is_in_time_or_gone_is_not_late(void **state)
     world_free(&w);
 }
 
+static void who_is_let_finish_hears_of_nothing_else_until_it_has(void **state)
+{
+    (void)state;
+    for (int by_time = 0; by_time < 2; by_time++) {
+        static struct world w;
+        static struct upload u;
+        struct elv_ticket t;
+        init(&w);
+        heard.interrupts = false;
+        start(&w);
+        prepare_late(&w, &u);
+        make_without_the_third(&w);
+        const struct world_reply *r = world_ask(&w, 3, &(struct elv_request){.op = ELV_OP_TICKET});
+        assert_true(world_refused(r, ELV_CODE_UNAVAILABLE, ELV_REASON_POLICY));
+        make_without_the_third(&w);
+        assert_false(world_ticket(&w, 3, &t)); /* also when a round after that asked it again */
+        if (by_time) {
+            world_advance(&w, 31 * second);
+        } else {
+            world_put(&w, &u, 0);
+            assert_int_equal(heard.lates, 1);
+        }
+        assert_true(world_ticket(&w, 3, &t));
+        assert_int_equal(t.what, ELV_WHAT_TRAIN);
+        assert_true(t.assignment > u.assignment);
+        world_free(&w);
+    }
+}
+
+static void who_is_interrupted_or_comes_back_anew_gets_other_work_at_once(void **state)
+{
+    (void)state;
+    for (int anew = 0; anew < 2; anew++) {
+        static struct world w;
+        static struct upload u;
+        struct elv_ticket t;
+        init(&w);
+        heard.interrupts = !anew;
+        start(&w);
+        prepare_late(&w, &u);
+        make_without_the_third(&w);
+        if (anew) {
+            struct elv_join join = world_join_of(&w, 3);
+            join.boot = 77; /* another process: what the one before did is lost */
+            assert_int_equal(world_join_as(&w, 3, &join)->code, ELV_CODE_CHANGED);
+        }
+        assert_true(world_ticket(&w, 3, &t));
+        assert_true(t.assignment > u.assignment);
+        world_free(&w);
+    }
+}
+
 static void a_round_asks_as_many_as_the_policy_calls(void **state)
 {
     (void)state;
@@ -554,6 +614,8 @@ int main(void)
         cmocka_unit_test(what_is_of_no_use_is_counted_by_itself),
         cmocka_unit_test(who_comes_too_late_is_told_of_once_by_chunk_or_commit),
         cmocka_unit_test(who_is_in_time_or_gone_is_not_late),
+        cmocka_unit_test(who_is_let_finish_hears_of_nothing_else_until_it_has),
+        cmocka_unit_test(who_is_interrupted_or_comes_back_anew_gets_other_work_at_once),
         cmocka_unit_test(a_round_asks_as_many_as_the_policy_calls),
         cmocka_unit_test(fewer_are_enough_after_a_while),
         cmocka_unit_test(without_a_least_it_waits_for_all_it_asks),

@@ -205,19 +205,23 @@ static void fedbuff_makes_a_version_of_every_so_many(void **state)
         enum elv_sync_commit_when when;
         enum elv_sync_divisor by;
         double step;
+        uint32_t n_joined; /* 0: 100 */
     } rows[] = {
-        {"", 0, ELV_SYNC_NO, ELV_SYNC_BY_CLAIMED, 0},
-        {"", 9, ELV_SYNC_NO, ELV_SYNC_BY_CLAIMED, 0.9}, /* the deadline may close it all the same */
-        {"", 10, ELV_SYNC_MAY, ELV_SYNC_BY_CLAIMED, 1},
-        {"", 11, ELV_SYNC_NO, ELV_SYNC_BY_CLAIMED, 1.1},
-        {"", 30, ELV_SYNC_MAY, ELV_SYNC_BY_CLAIMED, 3},
-        {"buffer = 4, normalise = count", 4, ELV_SYNC_MAY, ELV_SYNC_BY_CLAIMED, 1},
-        {"buffer = 4, normalise = weights", 8, ELV_SYNC_MAY, ELV_SYNC_BY_USED, 2},
+        {"", 0, ELV_SYNC_NO, ELV_SYNC_BY_CLAIMED, 0, 0},
+        {"", 9, ELV_SYNC_NO, ELV_SYNC_BY_CLAIMED, 0.9, 0}, /* the deadline may close it so */
+        {"", 10, ELV_SYNC_MAY, ELV_SYNC_BY_CLAIMED, 1, 0},
+        {"", 11, ELV_SYNC_NO, ELV_SYNC_BY_CLAIMED, 1.1, 0},
+        {"", 30, ELV_SYNC_MAY, ELV_SYNC_BY_CLAIMED, 3, 0},
+        {"buffer = 4, normalise = count", 4, ELV_SYNC_MAY, ELV_SYNC_BY_CLAIMED, 1, 0},
+        {"buffer = 4, normalise = weights", 8, ELV_SYNC_MAY, ELV_SYNC_BY_USED, 2, 0},
+        {"buffer = 4", 16, ELV_SYNC_MAY, ELV_SYNC_BY_CLAIMED, 1.5, 6}, /* each one several times */
+        {"buffer = 4", 16, ELV_SYNC_MAY, ELV_SYNC_BY_CLAIMED, 1, 3},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct bench b = set_up("fedbuff", rows[i].params, 1);
         b.cfg.params = &b.params;
         b.round.n_got = rows[i].n_got;
+        b.round.n_joined = rows[i].n_joined > 0 ? rows[i].n_joined : 100;
         assert_int_equal(b.sync->should_commit(b.state, &b.cfg, &b.round, 0), rows[i].when);
         const struct elv_sync_scale s = b.sync->scale(b.state, &b.cfg, &b.round);
         assert_int_equal(s.by, rows[i].by);

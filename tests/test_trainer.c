@@ -61,7 +61,7 @@ struct bench {
 };
 
 static const struct elv_task two_epochs = {
-    .seed = 7, .client = 3, .round = 4, .local_epochs = 2, .batch = 8, .rate = 0.1f};
+    .seed = 7, .client = 3, .assignment = 4, .local_epochs = 2, .batch = 8, .rate = 0.1f};
 
 static void open_bench(struct bench *b, const struct elv_local_cfg *wish)
 {
@@ -170,14 +170,14 @@ static void slices_do_not_change_the_result(void **state)
     }
 }
 
-static void the_batch_order_is_named_by_seed_client_and_round(void **state)
+static void the_batch_order_is_named_by_seed_client_and_assignment(void **state)
 {
     (void)state;
     struct elv_task tasks[5] = {two_epochs, two_epochs, two_epochs, two_epochs, two_epochs};
     tasks[1].seed++;
     tasks[2].client++;
-    tasks[3].round++;
-    tasks[4].base_version++; /* not part of the name: the round is */
+    tasks[3].assignment++;
+    tasks[4].base_version++; /* not part of the name: the assignment is */
     uint32_t first[2 * N];
     for (size_t i = 0; i < 5; i++) {
         struct bench b;
@@ -458,7 +458,7 @@ int main(void)
         cmocka_unit_test(epochs_visit_every_example_once_each),
         cmocka_unit_test(a_number_of_steps_is_exact_and_runs_over_epochs),
         cmocka_unit_test(slices_do_not_change_the_result),
-        cmocka_unit_test(the_batch_order_is_named_by_seed_client_and_round),
+        cmocka_unit_test(the_batch_order_is_named_by_seed_client_and_assignment),
         cmocka_unit_test(training_makes_evaluation_better),
         cmocka_unit_test(work_can_be_aborted_between_slices_and_begun_again),
         cmocka_unit_test(impossible_tasks_start_nothing),

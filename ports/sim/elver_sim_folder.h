@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ports/sim/elver_sim_folder.h - part of the program elver-sim: the folder its results go to.
  *
- *     DIR/manifest.json     what was run: every value and where it came from, seeds, digests
- *     DIR/summary.json      what it came to: lab/outcome.h for one run, lab/spread.h for a sweep
- *     DIR/report.html       the same to look at
- *     DIR/host.json         what depends on the machine: time, processor, memory
- *     DIR/rounds.csv        of a single run, with events.jsonl and participation.csv
- *     DIR/runs/LABEL-seed-N/   the same of each run of a sweep, with a summary.json of its own
+ *     manifest.json     what was run: every value in force and where it came from, seeds, digests
+ *     summary.json      what it came to: of one run as lab/outcome.h says, of a sweep as
+ *                       lab/spread.h does
+ *     report.html       the same to look at
+ *     host.json         what depends on the machine: time, processor, memory
+ *     rounds.csv        a line for each round (lab/rounds_csv.h)
+ *     events.jsonl      the same as JSON, and what happened to single clients (likewise)
+ *     participation.csv a line `client,used` for each client that ever joined; left out where there
+ *                       are more than 100,000
  *
- * All but host.json is the same bytes for the same seeds, whatever the number of threads.
- * participation.csv has a line `client,used` for every client that ever joined; it is left out
- * where there are more than 100,000. A folder belongs to one process at a time and to one
- * configuration. */
+ * The last three are of a single run; a sweep has them and a summary.json for each of its runs in
+ * runs/LABEL-seed-N/. All but host.json is the same bytes for the same seeds, whatever the number
+ * of threads. A folder belongs to one process at a time and to one configuration. */
 #ifndef ELV_PORTS_SIM_ELVER_SIM_FOLDER_H
 #define ELV_PORTS_SIM_ELVER_SIM_FOLDER_H
 

@@ -2,14 +2,12 @@
 #define _DEFAULT_SOURCE
 #include "ports/sim/elver_sim_joint.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "kernels/kernels.h"
 #include "ports/sim/elver_sim_pen.h"
 #include "ports/sim/lab/spread.h"
 

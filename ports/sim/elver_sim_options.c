@@ -10,7 +10,6 @@
 #include "common/text.h"
 #include "elver/version.h"
 #include "ports/inih/ini.h"
-#include "server/value.h"
 
 static const char usage_text[] =
     "elver-sim --job JOB.ini --world WORLD.ini --clients N [OPTION]...\n"
@@ -32,10 +31,10 @@ static const char usage_text[] =
     "      --seeds N            as many runs of each, seeds from --seed on; or a list: 1,2,5\n"
     "      --threads N          runs at the same time (one for each processor); results do not\n"
     "                           depend on it\n"
-    "  -o, --out DIR            manifest.json, rounds.csv, events.jsonl, summary.json, "
-    "report.html\n"
-    "                           and host.json go there. An interrupted sweep goes on when it is\n"
-    "                           given again; finished runs are not repeated\n"
+    "  -o, --out DIR            report.html, summary.json, manifest.json and host.json go there,\n"
+    "                           and rounds.csv, events.jsonl and participation.csv: of a sweep to\n"
+    "                           DIR/runs. An interrupted sweep goes on when it is given again;\n"
+    "                           finished runs are not repeated\n"
     "      --force              replaces what DIR holds of another configuration\n"
     "      --events LEVEL       what events.jsonl tells: none, rounds (usual) or all\n"
     "      --quiet              no progress\n"
@@ -55,7 +54,7 @@ int elv_sim_complain(const char *what, const char *why)
     return EXIT_FAILURE;
 }
 
-int elv_sim_misuse(const char *why)
+static int misuse(const char *why)
 {
     fprintf(stderr, "elver-sim: %s\nTry 'elver-sim --help'.\n", why);
     return ELV_SIM_USAGE;
@@ -84,15 +83,13 @@ int elv_sim_judge(const struct elv_sim_options *o, const char *label,
 {
     const char *path = fault->of == ELV_LAB_OF_JOB ? o->job_path : o->world_path;
     fprintf(stderr, "elver-sim: %s%s", label, label[0] != '\0' ? ": " : "");
-    if (fault->line == ELV_JOB_OVERRIDE)
-        fprintf(stderr, "by a flag");
-    else if (path != NULL)
-        fprintf(stderr, "%s", path);
-    else
-        fprintf(stderr, "%s", fault->of == ELV_LAB_OF_JOB ? "job" : "world");
-    if (fault->line != 0 && fault->line != ELV_JOB_OVERRIDE)
-        fprintf(stderr, ":%" PRIu32, fault->line);
-    fprintf(stderr, ": %s\n", fault->why);
+    if (path == NULL)
+        path = fault->of == ELV_LAB_OF_JOB ? "job" : "world";
+    if (fault->line == 0)
+        fprintf(stderr, "%s: ", path);
+    else if (fault->line != ELV_JOB_OVERRIDE) /* a flag's fault is not the file's */
+        fprintf(stderr, "%s:%" PRIu32 ": ", path, fault->line);
+    fprintf(stderr, "%s\n", fault->why);
     return ELV_SIM_USAGE;
 }
 
@@ -137,7 +134,7 @@ static int apply_set(struct elv_sim_options *o, const char *text)
     const char *dot = strchr(text, '.'), *equals = strchr(text, '=');
     if (dot == NULL || equals == NULL || equals < dot || (size_t)(dot - text) >= sizeof section ||
         (size_t)(equals - dot) > sizeof key)
-        return elv_sim_misuse("--set takes SECTION.KEY=VALUE");
+        return misuse("--set takes SECTION.KEY=VALUE");
     snprintf(section, sizeof section, "%.*s", (int)(dot - text), text);
     snprintf(key, sizeof key, "%.*s", (int)(equals - dot - 1), dot + 1);
     if (elv_lab_setup_set(&o->setup, section, key, equals + 1, ELV_JOB_OVERRIDE, why) == ELV_OK)
@@ -171,7 +168,7 @@ static int plan_all(struct elv_sim_options *o)
         ELV_OK)
         return refuse_flag("--seeds", o->seeds, why);
     if (elv_lab_plan_variants(&o->plan) == 0)
-        return elv_sim_misuse("more than 10000 runs; give fewer values or seeds");
+        return misuse("more than 10000 runs; give fewer values or seeds");
     return EXIT_SUCCESS;
 }
 
@@ -218,7 +215,7 @@ static int add(const char **list, uint32_t max, const char *text)
     while (list[n] != NULL)
         n++;
     if (n == max)
-        return elv_sim_misuse("the same flag is given too often");
+        return misuse("the same flag is given too often");
     list[n] = text;
     return -1;
 }
@@ -313,11 +310,11 @@ static int parse(int argc, char **argv, struct elv_sim_options *o)
     while (early < 0 && (c = getopt_long(argc, argv, "j:w:n:s:o:hV", flags, NULL)) != -1)
         early = take_flag(o, c);
     if (early < 0 && optind < argc)
-        return elv_sim_misuse("it takes no arguments besides its flags");
+        return misuse("it takes no arguments besides its flags");
     if (early < 0 && o->job_path == NULL && !o->print)
-        return elv_sim_misuse("a job is missing: --job FILE");
+        return misuse("a job is missing: --job FILE");
     if (early < 0 && o->out != NULL && o->out[0] == '\0')
-        return elv_sim_misuse("--out takes a folder");
+        return misuse("--out takes a folder");
     return early;
 }
 

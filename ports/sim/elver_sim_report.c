@@ -8,9 +8,9 @@
 #include "ports/posix/file.h"
 #include "ports/sim/elver_sim_joint.h"
 #include "ports/sim/elver_sim_run.h"
-#include "ports/sim/lab/fields.h"
 #include "ports/sim/lab/html.h"
 #include "ports/sim/lab/rounds_csv.h"
+#include "server/value.h"
 
 #define CSV_MAX ((size_t)4 << 30)
 #define ROUNDS_MAX                                                                                 \

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "ports/posix/clock.h"
 #include "ports/sim/elver_sim_engine.h"
@@ -58,6 +57,19 @@ static void write_head(struct recorder *r)
     put_line(&r->rounds, &l);
 }
 
+/* How much of the run is done: of its time or of its rounds, whichever is further. */
+static void show(struct elv_sim_watch *watch, const struct elv_lab_setup *setup, elv_time_us now)
+{
+    const uint32_t version = atomic_load_explicit(&watch->version, memory_order_relaxed);
+    const double horizon = setup->world.world.horizon_s * 1e6;
+    const double by_time = horizon > 0 ? (double)now / horizon : 0;
+    const double by_rounds =
+        setup->job.rounds > 0 ? (double)version / (double)setup->job.rounds : 0;
+    const double share = by_time > by_rounds ? by_time : by_rounds;
+    atomic_store_explicit(&watch->ppm, (unsigned)(share < 1 ? share * 1e6 : 1e6),
+                          memory_order_relaxed);
+}
+
 static void take_round(void *self, const struct elv_lab_round *round)
 {
     struct recorder *r = self;
@@ -66,6 +78,7 @@ static void take_round(void *self, const struct elv_lab_round *round)
     atomic_store_explicit(&r->watch->version, round->version, memory_order_relaxed);
     if (!round->abandoned)
         r->version_at = round->closed;
+    show(r->watch, &r->run->variant->setup, round->closed);
     if (!r->writes)
         return;
     elv_lab_csv_row(&l, round);
@@ -177,25 +190,6 @@ static enum elv_err write_summary(struct recorder *r)
 
 /* Running. */
 
-static double done_share(const struct elv_sim_engine *e, const struct elv_lab_setup *setup,
-                         uint32_t version)
-{
-    const double horizon = setup->world.world.horizon_s * 1e6;
-    const double by_time = horizon > 0 ? (double)e->now(e->self) / horizon : 0;
-    const double by_rounds =
-        setup->job.rounds > 0 ? (double)version / (double)setup->job.rounds : 0;
-    const double share = by_time > by_rounds ? by_time : by_rounds;
-    return share < 1 ? share : 1;
-}
-
-static void show(struct elv_sim_watch *watch, const struct elv_sim_engine *e,
-                 const struct elv_lab_setup *setup)
-{
-    const uint32_t version = atomic_load_explicit(&watch->version, memory_order_relaxed);
-    const double share = done_share(e, setup, version);
-    atomic_store_explicit(&watch->ppm, (unsigned)(share * 1e6), memory_order_relaxed);
-}
-
 static elv_time_us sum_of(elv_time_us a, elv_time_us b)
 {
     return a < ELV_NEVER - b ? a + b : ELV_NEVER;
@@ -246,7 +240,7 @@ static enum elv_err run_slices(struct recorder *r, const struct elv_sim_engine *
         r->stuck = e->now(e->self) >= patience_ends(r);
         if (r->stuck)
             return ELV_OK;
-        show(r->watch, e, &r->run->variant->setup);
+        show(r->watch, &r->run->variant->setup, e->now(e->self));
         const elv_time_us took = clock.now(clock.self) - from;
         if (took < SLICE_US / 2 && slice < SLICE_MAX_US)
             slice *= 2;

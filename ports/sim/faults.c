@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ports/sim/faults.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,116 +9,123 @@
 #include "ports/sim/queue.h"
 
 enum kind { CRASH, LEAVE, CUT, DISK, ONCE };
+enum { TEXT_MAX = 96 };
 
-struct strike {
+struct source {
+    struct elv_sim_faults *faults;
     enum kind kind;
     uint32_t node, n; /* of clients: the first, and how many */
-    elv_time_us when, lasts;
-    struct elv_sim_crash crash;
-    bool up, down; /* what is cut */
     struct elv_sim_disk *disk;
+    struct elv_sim_delay every, lasts;
+    struct elv_sim_crashes crashes;
     struct elv_sim_bad_spells spells;
     const char *name;
     void (*what)(void *ctx, uint32_t arg);
     void *ctx;
     uint32_t arg;
-    bool skipped, struck;
-    bool on; /* a cut or a bad spell, now */
+    struct elv_rng rng;
+    uint32_t n_strikes;
+    /* The next strike, or the one that goes on. */
+    elv_time_us when, until;
+    struct elv_sim_crash crash;
+    bool up, down; /* what is cut */
+    enum elv_err fails_with;
+    bool on;                 /* a cut or a bad spell, now */
+    struct source *next_cut; /* on: another one that cuts links now */
+    struct source *next;
 };
 
 struct elv_sim_faults {
     struct elv_sim *world;
     uint64_t seed;
     elv_time_us until;
-    uint32_t n_sources;
-    struct strike *at;
-    uint32_t n, cap;
+    struct source *sources, *cuts; /* all; those that cut links now */
+    uint32_t n_sources, n_strikes;
+    struct elv_sim_faults_watch watch;
 };
+
+static void strike(void *ctx, uint32_t unused);
 
 /* A link is whole when nothing cuts it any longer. */
 static void set_link(struct elv_sim_faults *f, uint32_t client)
 {
     struct elv_sim_link *link = elv_sim_link(f->world, client);
     link->cut_up = link->cut_down = false;
-    for (uint32_t i = 0; i < f->n; i++) {
-        const struct strike *s = &f->at[i];
-        if (s->kind != CUT || !s->on || client < s->node || client - s->node >= s->n)
+    for (const struct source *s = f->cuts; s != NULL; s = s->next_cut) {
+        if (client < s->node || client - s->node >= s->n)
             continue;
         link->cut_up = link->cut_up || s->up;
         link->cut_down = link->cut_down || s->down;
     }
 }
 
-static void set_links(struct elv_sim_faults *f, const struct strike *s)
+static void set_links(struct source *s)
 {
+    struct source **at = &s->faults->cuts;
+    if (s->on) {
+        s->next_cut = *at;
+        *at = s;
+    } else {
+        while (*at != s)
+            at = &(*at)->next_cut;
+        *at = s->next_cut;
+    }
     for (uint32_t i = 0; i < s->n; i++)
-        set_link(f, s->node + i);
+        set_link(s->faults, s->node + i);
 }
 
-static void set_disk(const struct strike *s)
+static void set_disk(const struct source *s)
 {
     struct elv_sim_disk_cfg *cfg = elv_sim_disk_cfg(s->disk);
     cfg->fail_ppm = s->on ? s->spells.fail_ppm : 0;
     cfg->append_fail_ppm = s->on ? s->spells.append_fail_ppm : 0;
     cfg->read_fail_ppm = s->on ? s->spells.read_fail_ppm : 0;
-    cfg->fail_with = s->spells.fail_with;
+    cfg->fail_with = s->fails_with;
 }
 
-static void heal(void *ctx, uint32_t number)
+static void heal(void *ctx, uint32_t unused)
 {
-    struct elv_sim_faults *f = ctx;
-    struct strike *s = &f->at[number];
+    struct source *s = ctx;
+    (void)unused;
     s->on = false;
     if (s->kind == CUT)
-        set_links(f, s);
+        set_links(s);
     else
         set_disk(s);
 }
 
 /* A node takes its time to end; one that crashed instead has been started by now. */
-static void come_back(void *ctx, uint32_t number)
+static void come_back(void *ctx, uint32_t starts)
 {
-    struct elv_sim_faults *f = ctx;
-    const struct strike *s = &f->at[number];
-    struct elv_sim *w = f->world;
-    if (elv_sim_starts(w, s->node) != s->arg)
+    struct source *s = ctx;
+    struct elv_sim *w = s->faults->world;
+    if (elv_sim_starts(w, s->node) != starts)
         return;
-    if (elv_sim_ended(w, s->node, NULL))
+    if (!elv_sim_up(w, s->node) && elv_sim_ended(w, s->node, NULL))
         elv_sim_start(w, s->node);
     else
-        elv_sim_at(w, elv_sim_now(w) + 1000000, come_back, f, number);
+        elv_sim_at(w, elv_sim_now(w) + 1000000, come_back, s, starts);
 }
 
-/* Calls `what` when it is over, at the end of all faults at the latest. */
-static void later(struct elv_sim_faults *f, uint32_t number,
-                  void (*what)(void *ctx, uint32_t number))
+static void hit(struct source *s)
 {
-    const struct strike *s = &f->at[number];
-    const elv_time_us over = s->when + s->lasts;
-    elv_sim_at(f->world, over < f->until ? over : f->until, what, f, number);
-}
-
-static void hit(struct elv_sim_faults *f, uint32_t number)
-{
-    struct strike *s = &f->at[number];
+    struct elv_sim *w = s->faults->world;
     switch (s->kind) {
     case CRASH:
-        elv_sim_crash(f->world, s->node, s->crash);
+        elv_sim_crash(w, s->node, s->crash);
         break;
     case LEAVE:
-        s->arg = elv_sim_starts(f->world, s->node);
-        elv_sim_stop(f->world, s->node);
-        later(f, number, come_back);
+        elv_sim_stop(w, s->node);
+        elv_sim_at(w, s->until, come_back, s, elv_sim_starts(w, s->node));
         break;
     case CUT:
-        s->on = true;
-        set_links(f, s);
-        later(f, number, heal);
-        break;
     case DISK:
         s->on = true;
-        set_disk(s);
-        later(f, number, heal);
+        if (s->kind == CUT)
+            set_links(s);
+        else
+            set_disk(s);
+        elv_sim_at(w, s->until, heal, s, 0);
         break;
     case ONCE:
         s->what(s->ctx, s->arg);
@@ -125,41 +133,125 @@ static void hit(struct elv_sim_faults *f, uint32_t number)
     }
 }
 
-static void strike(void *ctx, uint32_t number)
+static void describe(const struct source *s, char text[TEXT_MAX])
 {
-    struct elv_sim_faults *f = ctx;
-    struct strike *s = &f->at[number];
-    const bool on_node = s->kind == CRASH || s->kind == LEAVE;
-    if (s->skipped || (on_node && !elv_sim_up(f->world, s->node)))
-        return;
-    s->struck = true;
-    hit(f, number);
-}
-
-static void add(struct elv_sim_faults *f, const struct strike *s)
-{
-    if (f->n == f->cap) {
-        f->cap = f->cap == 0 ? 64 : 2 * f->cap;
-        f->at = elv_sim_grow(f->at, f->cap, sizeof *f->at);
+    const double when = (double)s->when / 1e6, lasts = (double)(s->until - s->when) / 1e6;
+    switch (s->kind) {
+    case CRASH:
+        snprintf(text, TEXT_MAX,
+                 "%.3f s: node %" PRIu32 " %s after %" PRIu32 " actions, down %.3f s", when,
+                 s->node, s->crash.power ? "loses power" : "crashes", s->crash.actions,
+                 (double)s->crash.down_us / 1e6);
+        break;
+    case LEAVE:
+        snprintf(text, TEXT_MAX, "%.3f s: node %" PRIu32 " is stopped, %.3f s", when, s->node,
+                 lasts);
+        break;
+    case CUT:
+        snprintf(text, TEXT_MAX,
+                 "%.3f s: links of %" PRIu32 " node(s) from %" PRIu32 " cut%s%s, %.3f s", when,
+                 s->n, s->node, s->up ? " up" : "", s->down ? " down" : "", lasts);
+        break;
+    case DISK:
+        snprintf(text, TEXT_MAX, "%.3f s: disk %s, %.3f s", when,
+                 s->fails_with == ELV_ERR_FULL ? "full" : "fails", lasts);
+        break;
+    case ONCE:
+        snprintf(text, TEXT_MAX, "%.3f s: %s %" PRIu32, when, s->name, s->arg);
+        break;
     }
-    f->at[f->n] = *s;
-    elv_sim_at(f->world, s->when, strike, f, f->n++);
 }
 
-static struct elv_rng stream(struct elv_sim_faults *f)
+static bool happens(const struct source *s, uint32_t number)
 {
+    const struct elv_sim_faults_watch *w = &s->faults->watch;
+    char text[TEXT_MAX];
+    if (w->happens == NULL)
+        return true;
+    describe(s, text);
+    return w->happens(w->self, number, text);
+}
+
+/* How it will be; the same draws, whatever comes of them. */
+static void draw(struct source *s)
+{
+    const struct elv_sim_faults *f = s->faults;
+    const uint32_t which = s->kind == CUT ? 1 + elv_rng_below(&s->rng, 3) : 0;
+    s->up = (which & 1) != 0;
+    s->down = (which & 2) != 0;
+    if (s->kind == CRASH)
+        s->crash = (struct elv_sim_crash){
+            .actions = elv_rng_below(&s->rng, s->crashes.actions_max + 1),
+            .down_us = elv_sim_delay_draw(&s->crashes.down, &s->rng),
+            .power = elv_sim_chance(&s->rng, s->crashes.power_ppm),
+        };
+    s->fails_with = s->spells.fail_with;
+    if (s->fails_with == ELV_OK)
+        s->fails_with = s->n_strikes % 2 == 0 ? ELV_ERR_IO : ELV_ERR_FULL;
+    s->until = s->when + elv_sim_delay_draw(&s->lasts, &s->rng);
+    if (s->until > f->until)
+        s->until = f->until;
+}
+
+/* From `from` on. */
+static void wait(struct source *s, elv_time_us from)
+{
+    s->when = from + elv_sim_delay_draw(&s->every, &s->rng);
+    if (s->when >= s->faults->until)
+        return;
+    draw(s);
+    elv_sim_at(s->faults->world, s->when, strike, s, 0);
+}
+
+/* A cut or a bad spell is over before the next begins. */
+static void again(void *ctx, uint32_t unused)
+{
+    struct source *s = ctx;
+    (void)unused;
+    s->n_strikes++;
+    wait(s, elv_sim_now(s->faults->world));
+}
+
+static void strike(void *ctx, uint32_t unused)
+{
+    struct source *s = ctx;
+    struct elv_sim_faults *f = s->faults;
+    const bool on_node = s->kind == CRASH || s->kind == LEAVE;
+    const uint32_t number = f->n_strikes++;
+    (void)unused;
+    if (happens(s, number) && (!on_node || elv_sim_up(f->world, s->node))) {
+        hit(s);
+        if (f->watch.struck != NULL)
+            f->watch.struck(f->watch.self, number);
+    }
+    if (s->kind == CRASH)
+        again(s, 0);
+    else if (s->kind != ONCE)
+        elv_sim_at(f->world, s->until, again, s, 0);
+}
+
+static struct source *add(struct elv_sim_faults *f, enum kind kind, uint32_t node,
+                          struct elv_sim_delay every, struct elv_sim_delay lasts)
+{
+    struct source *s = elv_sim_alloc(sizeof *s);
     const struct elv_rng_key key = {
         .seed = f->seed, .client = f->n_sources++, .round = 2, .purpose = ELV_RNG_DEVICE};
-    return elv_rng_of(key);
+    *s = (struct source){.faults = f,
+                         .kind = kind,
+                         .node = node,
+                         .n = 1,
+                         .every = every,
+                         .lasts = lasts,
+                         .rng = elv_rng_of(key),
+                         .next = f->sources};
+    f->sources = s;
+    return s;
 }
 
-/* Moves `*when` on to the next strike. False: it would not be before the end. */
-static bool next(const struct elv_sim_faults *f, const struct elv_sim_delay *every,
-                 struct elv_rng *rng, elv_time_us *when)
+static void begin(struct source *s)
 {
-    ELV_ASSERT(every->min_us + every->spread_us > 0);
-    *when += elv_sim_delay_draw(every, rng);
-    return *when < f->until;
+    ELV_ASSERT(s->every.min_us + s->every.spread_us > 0);
+    wait(s, elv_sim_now(s->faults->world));
 }
 
 struct elv_sim_faults *elv_sim_faults_new(struct elv_sim *w, uint64_t seed, elv_time_us until)
@@ -173,112 +265,64 @@ void elv_sim_faults_free(struct elv_sim_faults *f)
 {
     if (f == NULL)
         return;
-    free(f->at);
+    while (f->sources != NULL) {
+        struct source *s = f->sources;
+        f->sources = s->next;
+        free(s);
+    }
     free(f);
+}
+
+void elv_sim_faults_set_watch(struct elv_sim_faults *f, const struct elv_sim_faults_watch *watch)
+{
+    f->watch = *watch;
 }
 
 void elv_sim_faults_crash(struct elv_sim_faults *f, uint32_t node, struct elv_sim_crashes how)
 {
-    struct elv_rng rng = stream(f);
-    struct strike s = {.kind = CRASH, .node = node, .when = elv_sim_now(f->world)};
-    while (next(f, &how.every, &rng, &s.when)) {
-        s.crash = (struct elv_sim_crash){
-            .actions = elv_rng_below(&rng, how.actions_max + 1),
-            .down_us = elv_sim_delay_draw(&how.down, &rng),
-            .power = elv_sim_chance(&rng, how.power_ppm),
-        };
-        add(f, &s);
-    }
+    const struct elv_sim_delay none = {0};
+    struct source *s = add(f, CRASH, node, how.every, none);
+    s->crashes = how;
+    begin(s);
 }
 
 void elv_sim_faults_leave(struct elv_sim_faults *f, uint32_t node, struct elv_sim_leaves how)
 {
-    struct elv_rng rng = stream(f);
-    struct strike s = {.kind = LEAVE, .node = node, .when = elv_sim_now(f->world)};
-    while (next(f, &how.every, &rng, &s.when)) {
-        s.lasts = elv_sim_delay_draw(&how.away, &rng);
-        add(f, &s);
-        s.when += s.lasts;
-    }
+    begin(add(f, LEAVE, node, how.every, how.away));
 }
 
-void elv_sim_faults_cut(struct elv_sim_faults *f, uint32_t client, uint32_t n,
-                        struct elv_sim_cuts how)
+void elv_sim_faults_part(struct elv_sim_faults *f, uint32_t client, uint32_t n,
+                         struct elv_sim_cuts how)
 {
-    struct elv_rng rng = stream(f);
-    struct strike s = {.kind = CUT, .node = client, .n = n, .when = elv_sim_now(f->world)};
-    while (next(f, &how.every, &rng, &s.when)) {
-        const uint32_t which = 1 + elv_rng_below(&rng, 3);
-        s.up = (which & 1) != 0;
-        s.down = (which & 2) != 0;
-        s.lasts = elv_sim_delay_draw(&how.lasts, &rng);
-        add(f, &s);
-        s.when += s.lasts;
-    }
+    struct source *s = add(f, CUT, client, how.every, how.lasts);
+    s->n = n;
+    begin(s);
+}
+
+void elv_sim_faults_cut(struct elv_sim_faults *f, uint32_t client, struct elv_sim_cuts how)
+{
+    elv_sim_faults_part(f, client, 1, how);
 }
 
 void elv_sim_faults_disk(struct elv_sim_faults *f, struct elv_sim_disk *disk,
                          struct elv_sim_bad_spells how)
 {
-    struct elv_rng rng = stream(f);
-    struct strike s = {.kind = DISK, .disk = disk, .spells = how, .when = elv_sim_now(f->world)};
-    for (uint32_t i = 0; next(f, &how.every, &rng, &s.when); i++) {
-        if (how.fail_with == ELV_OK)
-            s.spells.fail_with = i % 2 == 0 ? ELV_ERR_IO : ELV_ERR_FULL;
-        s.lasts = elv_sim_delay_draw(&how.lasts, &rng);
-        add(f, &s);
-        s.when += s.lasts;
-    }
+    struct source *s = add(f, DISK, 0, how.every, how.lasts);
+    s->disk = disk;
+    s->spells = how;
+    begin(s);
 }
 
 void elv_sim_faults_once(struct elv_sim_faults *f, elv_time_us when, const char *name,
                          void (*what)(void *ctx, uint32_t arg), void *ctx, uint32_t arg)
 {
-    add(f, &(struct strike){
-               .kind = ONCE, .when = when, .name = name, .what = what, .ctx = ctx, .arg = arg});
-}
-
-uint32_t elv_sim_faults_count(const struct elv_sim_faults *f) { return f->n; }
-
-void elv_sim_faults_skip(struct elv_sim_faults *f, uint32_t number)
-{
-    ELV_ASSERT(number < f->n);
-    f->at[number].skipped = true;
-}
-
-bool elv_sim_faults_struck(const struct elv_sim_faults *f, uint32_t number)
-{
-    ELV_ASSERT(number < f->n);
-    return f->at[number].struck;
-}
-
-void elv_sim_faults_text(const struct elv_sim_faults *f, uint32_t number,
-                         char text[ELV_SIM_FAULT_TEXT_MAX])
-{
-    ELV_ASSERT(number < f->n);
-    const struct strike *s = &f->at[number];
-    const double when = (double)s->when / 1e6, lasts = (double)s->lasts / 1e6;
-    switch (s->kind) {
-    case CRASH:
-        snprintf(text, ELV_SIM_FAULT_TEXT_MAX, "%.3f s: node %u %s after %u actions, down %.3f s",
-                 when, s->node, s->crash.power ? "loses power" : "crashes", s->crash.actions,
-                 (double)s->crash.down_us / 1e6);
-        break;
-    case LEAVE:
-        snprintf(text, ELV_SIM_FAULT_TEXT_MAX, "%.3f s: node %u is stopped for %.3f s", when,
-                 s->node, lasts);
-        break;
-    case CUT:
-        snprintf(text, ELV_SIM_FAULT_TEXT_MAX,
-                 "%.3f s: links of %u node(s) from %u cut%s%s, %.3f s", when, s->n, s->node,
-                 s->up ? " up" : "", s->down ? " down" : "", lasts);
-        break;
-    case DISK:
-        snprintf(text, ELV_SIM_FAULT_TEXT_MAX, "%.3f s: disk %s for %.3f s", when,
-                 s->spells.fail_with == ELV_ERR_FULL ? "full" : "fails", lasts);
-        break;
-    case ONCE:
-        snprintf(text, ELV_SIM_FAULT_TEXT_MAX, "%.3f s: %s %u", when, s->name, s->arg);
-        break;
-    }
+    const struct elv_sim_delay none = {0};
+    struct source *s = add(f, ONCE, 0, none, none);
+    s->name = name;
+    s->what = what;
+    s->ctx = ctx;
+    s->arg = arg;
+    s->when = when;
+    if (when < f->until)
+        elv_sim_at(f->world, when, strike, s, 0);
 }

@@ -2,11 +2,11 @@
 /* ports/sim/faults.h - trouble for a simulated world, drawn from a seed.
  *
  * Each call adds one source of trouble to one node, link or disk: it waits a drawn time, strikes,
- * and waits again, until the faults' end; then everything is healed and stays so. All strikes of a
- * source are drawn when it is added, from a stream of its own, and numbered on from those before:
- * what one does, and whether it is left out, changes nothing about the others. So a failure can be
- * followed back to the few strikes that it takes. Freed after the world, because the world calls
- * back into it. */
+ * and waits again, until the faults' end; then everything is healed and stays so. When a source
+ * strikes and how is drawn from a stream of its own and depends on nothing else, so strikes have
+ * numbers, from 0 as their times come, and one that is left out changes nothing about the others: a
+ * failure can be followed back to the few strikes that it takes. Freed after the world, because the
+ * world calls back into it. */
 #ifndef ELV_PORTS_SIM_FAULTS_H
 #define ELV_PORTS_SIM_FAULTS_H
 
@@ -14,7 +14,8 @@
 
 struct elv_sim_faults;
 
-/* `until`: by the world's time; nothing strikes at it or later, and what was broken is whole. */
+/* `until`: by the world's time; nothing strikes at it or later, and what was broken is whole.
+ * ELV_NEVER: for as long as the world runs. */
 struct elv_sim_faults *elv_sim_faults_new(struct elv_sim *w, uint64_t seed, elv_time_us until);
 void elv_sim_faults_free(struct elv_sim_faults *f);
 
@@ -31,13 +32,14 @@ struct elv_sim_leaves {
 };
 void elv_sim_faults_leave(struct elv_sim_faults *f, uint32_t node, struct elv_sim_leaves how);
 
-/* The links of `n` clients, of nodes `client` and following, are cut together, in one direction or
- * both. */
+/* The client's link is cut in one direction or both. */
 struct elv_sim_cuts {
     struct elv_sim_delay every, lasts;
 };
-void elv_sim_faults_cut(struct elv_sim_faults *f, uint32_t client, uint32_t n,
-                        struct elv_sim_cuts how);
+void elv_sim_faults_cut(struct elv_sim_faults *f, uint32_t client, struct elv_sim_cuts how);
+/* Those of `n` clients, of node `client` and the next ones, are cut together. */
+void elv_sim_faults_part(struct elv_sim_faults *f, uint32_t client, uint32_t n,
+                         struct elv_sim_cuts how);
 
 /* Transactions and reads fail for a while. */
 struct elv_sim_bad_spells {
@@ -52,16 +54,14 @@ void elv_sim_faults_disk(struct elv_sim_faults *f, struct elv_sim_disk *disk,
 void elv_sim_faults_once(struct elv_sim_faults *f, elv_time_us when, const char *name,
                          void (*what)(void *ctx, uint32_t arg), void *ctx, uint32_t arg);
 
-/* Strikes drawn so far; their numbers are below that. */
-uint32_t elv_sim_faults_count(const struct elv_sim_faults *f);
-/* It will not strike. Called before it does. */
-void elv_sim_faults_skip(struct elv_sim_faults *f, uint32_t number);
-/* It did, and found something to break. */
-bool elv_sim_faults_struck(const struct elv_sim_faults *f, uint32_t number);
-
-#define ELV_SIM_FAULT_TEXT_MAX 80u
-/* What it is, where and when. */
-void elv_sim_faults_text(const struct elv_sim_faults *f, uint32_t number,
-                         char text[ELV_SIM_FAULT_TEXT_MAX]);
+struct elv_sim_faults_watch {
+    void *self;
+    /* The time of strike `number` has come; `what` is what it will do. False: it will not. */
+    bool (*happens)(void *self, uint32_t number, const char *what);
+    /* It did, and found something to break. */
+    void (*struck)(void *self, uint32_t number);
+};
+/* Without, all strikes happen. */
+void elv_sim_faults_set_watch(struct elv_sim_faults *f, const struct elv_sim_faults_watch *watch);
 
 #endif

@@ -61,6 +61,18 @@ static const char *store_text(enum elv_store_kind kind)
     return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
 }
 
+static void say_store(const struct elv_sim *w, uint32_t node, const char *what,
+                      const struct elv_action *a)
+{
+    if (w->cfg.watch.line == NULL)
+        return;
+    const struct elv_store_op *s = &a->store;
+    char detail[LINE_MAX_LEN];
+    snprintf(detail, sizeof detail, "%s table=%" PRIu32 " number=%" PRIu64 " len=%zu",
+             store_text(s->kind), s->table, s->number, s->bytes.len);
+    sim_say(w, node, what, a->id, detail);
+}
+
 static void say_request(const struct elv_sim *w, uint32_t node, const char *what, uint32_t id,
                         uint32_t peer, const struct elv_request *r)
 {
@@ -147,7 +159,7 @@ void sim_log_action(struct elv_sim *w, uint32_t node, const struct elv_action *a
         sim_mix(w, a->store.number);
         mix_bytes(w, a->store.head);
         mix_bytes(w, a->store.bytes);
-        sim_say(w, node, names[a->kind], a->id, store_text(a->store.kind));
+        say_store(w, node, names[a->kind], a);
         return;
     default:
         sim_mix(w, a->compute.kind);

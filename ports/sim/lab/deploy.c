@@ -2,7 +2,6 @@
 #include "ports/sim/lab/deploy.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "ports/sim/lab/deploy_parts.h"
 #include "ports/sim/queue.h"

@@ -6,7 +6,7 @@
  *     deploy_clients.c  the clients' nodes, and what they do as seen from outside
  *     deploy_park.c     the memory of those that have no work
  *     deploy_train.c    one trainer for all of them
- *     deploy_world.c    devices, links, who is there when, faults
+ *     deploy_world.c    devices, links, faults, who is there when
  *     deploy_tell.c     the server's notes as records, the summary */
 #ifndef ELV_PORTS_SIM_LAB_DEPLOY_PARTS_H
 #define ELV_PORTS_SIM_LAB_DEPLOY_PARTS_H

@@ -277,6 +277,9 @@ static void take(struct elv_deploy *d, const struct elv_note *n)
     case ELV_NOTE_REVOKED:
         came_or_went(d, n, ELV_LAB_LEFT);
         break;
+    case ELV_NOTE_LAPSED:
+        came_or_went(d, n, ELV_LAB_LAPSED);
+        break;
     case ELV_NOTE_RESTORED:
         resume(d, n);
         break;

@@ -60,6 +60,7 @@ static void add_run(struct html_label *l, const struct elv_lab_summary *s)
         [HTML_STALENESS] = s->used > 0 ? s->stale_mean : NAN,
         [HTML_USED] = used,
         [HTML_LATE] = (double)s->late,
+        [HTML_INTERRUPTED] = (double)s->interrupted,
         [HTML_DISCARDED] = (double)s->discarded,
         [HTML_DROPPED] = (double)s->dropped,
         [HTML_RATE] = ratio(used * 1e6, (double)s->ended),

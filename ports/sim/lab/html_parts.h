@@ -15,9 +15,8 @@
 #define HTML_POINTS 385u /* of a line; finer than a screen shows */
 #define HTML_COLUMNS 25u /* moments with a tooltip over a chart, and a line in its table */
 #define HTML_TICKS 16u
-#define HTML_COLOURS 8u
 
-/* --- figures of several runs --- */
+/* Figures of several runs. */
 
 struct html_spread {     /* of the finite values added */
     double mean, lo, hi; /* NAN: none */
@@ -34,6 +33,7 @@ enum html_metric {
     HTML_STALENESS,
     HTML_USED,
     HTML_LATE,
+    HTML_INTERRUPTED,
     HTML_DISCARDED,
     HTML_DROPPED,
     HTML_RATE, /* updates used per second */
@@ -66,7 +66,7 @@ struct html_buffer { /* for one run */
     double mean[HTML_POINTS], lo[HTML_POINTS], hi[HTML_POINTS];
 };
 
-/* --- the page being written --- */
+/* The page being written. */
 
 struct html {
     struct elv_html_out out;

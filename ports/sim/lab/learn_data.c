@@ -81,6 +81,17 @@ static enum elv_err fail(enum elv_err err, char why[ELV_JOB_ERROR_MAX], const ch
     return err;
 }
 
+static enum elv_err too_few(const struct elv_lab_split_cfg *cfg, char why[ELV_JOB_ERROR_MAX])
+{
+    struct elv_line line = elv_line_of(why, ELV_JOB_ERROR_MAX);
+    elv_line_add(&line, "there are too few examples, ");
+    elv_line_uint(&line, cfg->data->n);
+    elv_line_add(&line, ", to split them so over ");
+    elv_line_uint(&line, cfg->n_clients);
+    elv_line_add(&line, " clients; give fewer clients, or another [data] partition");
+    return ELV_ERR_RANGE;
+}
+
 /* As every client draws it for itself. */
 static enum elv_err draw_owners(const struct elv_lab_split_cfg *cfg,
                                 const struct elv_partition *how, uint32_t *owner, char *why)
@@ -100,7 +111,7 @@ static enum elv_err draw_owners(const struct elv_lab_split_cfg *cfg,
     const enum elv_err err = elv_partition_owners(&draw, owner, mem, len);
     free(mem);
     if (err == ELV_ERR_RANGE)
-        return fail(err, why, "there are too few examples to split them so over so many clients");
+        return too_few(cfg, why);
     return err == ELV_OK ? ELV_OK : fail(err, why, "the examples cannot be split");
 }
 

@@ -181,7 +181,7 @@ static struct elv_task task_of(const struct elv_lab_local *l, const struct elv_l
     const struct elv_job *job = l->cfg.job;
     return (struct elv_task){.seed = l->cfg.seed,
                              .client = t->client,
-                             .round = t->assignment,
+                             .assignment = t->assignment,
                              .base_version = t->version,
                              .local_epochs = t->size.local_epochs,
                              .local_steps = t->size.local_steps,

@@ -93,6 +93,19 @@ static enum elv_err fail(enum elv_err err, char why[ELV_JOB_ERROR_MAX], const ch
     return err;
 }
 
+static enum elv_err misfit(const struct elv_lab_network_cfg *cfg, char *why)
+{
+    const struct elv_model *m = &cfg->job->model;
+    const bool values = cfg->train->n_values != elv_shape_len(m->input);
+    struct elv_line line = elv_line_of(why, ELV_JOB_ERROR_MAX);
+    elv_line_add(&line, "the training examples have ");
+    elv_line_uint(&line, values ? cfg->train->n_values : cfg->train->n_classes);
+    elv_line_add(&line, values ? " values, [model] input has " : " classes, the last layer has ");
+    elv_line_uint(&line, values ? elv_shape_len(m->input) : m->n_classes);
+    elv_line_add(&line, values ? "" : " outputs");
+    return ELV_ERR_MISMATCH;
+}
+
 static enum elv_err open_exam(struct network *n, char *why)
 {
     const struct elv_lab_exam_cfg cfg = {.model = &n->cfg.job->model,
@@ -133,7 +146,7 @@ static enum elv_err open_all(struct network *n, char *why)
     const struct elv_lab_network_cfg *cfg = &n->cfg;
     const struct elv_model *m = &cfg->job->model;
     if (cfg->train->n_values != elv_shape_len(m->input) || cfg->train->n_classes > m->n_classes)
-        return fail(ELV_ERR_MISMATCH, why, "the training examples are not what the model reads");
+        return misfit(cfg, why);
     const struct elv_lab_split_cfg split = {.data = cfg->train,
                                             .seed = cfg->seed,
                                             .n_clients = cfg->n_clients,

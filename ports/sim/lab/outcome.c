@@ -200,6 +200,7 @@ void elv_lab_outcome_line(struct elv_line *out, const struct elv_lab_outcome *o)
     put_uint(out, " abandoned=", s->abandoned);
     put_fixed(out, " staleness=", s->stale_mean, 4);
     put_fixed(out, " ended=", (double)s->ended / 1e6, 6);
+    put_uint(out, " interrupted=", s->interrupted);
     elv_line_add(out, " model=");
     elv_line_hex(out, s->model, sizeof s->model);
     elv_line_add(out, " end=");

@@ -26,6 +26,7 @@ static const struct {
     [ELV_LAB_FIG_BYTES_UP] = {"bytes_up", 0},
     [ELV_LAB_FIG_BYTES_DOWN] = {"bytes_down", 0},
     [ELV_LAB_FIG_ENDED] = {"ended", 6},
+    [ELV_LAB_FIG_INTERRUPTED] = {"interrupted", 2},
 };
 
 static double known(double accuracy) { return accuracy >= 0 ? accuracy : (double)NAN; }
@@ -66,6 +67,8 @@ static double figure_of(const struct elv_lab_outcome *o, enum elv_lab_figure fig
         return (double)s->bytes_down;
     case ELV_LAB_FIG_ENDED:
         return (double)s->ended / 1e6;
+    case ELV_LAB_FIG_INTERRUPTED:
+        return (double)s->interrupted;
     case ELV_LAB_FIGURES:
         break;
     }
@@ -130,7 +133,7 @@ static void put_figure(struct elv_line *out, double v, unsigned decimals, size_t
     put_cell(out, text, width);
 }
 
-enum { W_SEEDS = 7, W_TIME = 11, W_RANGE = 23, W_COUNT = 9, W_SHARE = 8 };
+enum { W_SEEDS = 7, W_TIME = 11, W_RANGE = 23, W_COUNT = 9, W_LONG = 11, W_SHARE = 8 };
 
 void elv_lab_spread_head(struct elv_line *out, uint32_t width)
 {
@@ -143,6 +146,7 @@ void elv_lab_spread_head(struct elv_line *out, uint32_t width)
     put_cell(out, "rounds", W_COUNT);
     put_cell(out, "used", W_COUNT);
     put_cell(out, "late", W_COUNT);
+    put_cell(out, "interrupted", W_LONG);
     put_cell(out, "waiting", W_SHARE);
     put_cell(out, "accuracy", W_SHARE);
     put_cell(out, "loss", W_COUNT);
@@ -188,6 +192,7 @@ void elv_lab_spread_row(struct elv_line *out, const struct elv_lab_spread *s, ui
     put_figure(out, f[ELV_LAB_FIG_ROUNDS].mean, 1, W_COUNT);
     put_figure(out, f[ELV_LAB_FIG_USED].mean, 1, W_COUNT);
     put_figure(out, f[ELV_LAB_FIG_LATE].mean, 1, W_COUNT);
+    put_figure(out, f[ELV_LAB_FIG_INTERRUPTED].mean, 1, W_LONG);
     put_figure(out, f[ELV_LAB_FIG_WAITING_SHARE].mean, 3, W_SHARE);
     put_figure(out, f[ELV_LAB_FIG_ACCURACY].mean, 4, W_SHARE);
     put_figure(out, f[ELV_LAB_FIG_LOSS].mean, 4, W_COUNT);

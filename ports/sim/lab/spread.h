@@ -29,6 +29,7 @@ enum elv_lab_figure {
     ELV_LAB_FIG_BYTES_UP,
     ELV_LAB_FIG_BYTES_DOWN,
     ELV_LAB_FIG_ENDED,
+    ELV_LAB_FIG_INTERRUPTED,
     ELV_LAB_FIGURES
 };
 

@@ -6,7 +6,6 @@
  * work's time is over. It has lapsed then and joins again, at once or when it is back. */
 #include <stdlib.h>
 
-#include "common/assert.h"
 #include "ports/sim/lab/swarm_parts.h"
 #include "ports/sim/queue.h"
 
