@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/assert.h"
 #include "server/core.h"
+#include "server/drive.h"
 
 static const elv_time_us notify_pace = 1000;
 
@@ -211,11 +212,7 @@ void elv_core_notify(struct elv_server *s, struct elv_actions *out)
 static void ask_wanted(struct elv_server *s)
 {
     const struct elv_sync_round view = elv_core_view(s);
-    const struct elv_sync *sync = s->policies.sync;
-    if (sync->wanted)
-        s->round.wanted = sync->wanted(s->sync_state, &s->sync_cfg, &view);
-    else
-        s->round.wanted = s->round.stream ? 0 : view.n_asked;
+    s->round.wanted = elv_drive_wanted(s->policies.sync, s->sync_state, &s->sync_cfg, &view);
 }
 
 void elv_core_tell_open(struct elv_server *s)
@@ -390,14 +387,6 @@ void elv_core_drop_round(struct elv_server *s, struct elv_actions *out)
     s->round.state = ELV_ROUND_DROPPING;
 }
 
-/* One second after the first failure in a row, doubling to a minute. */
-static elv_time_us back_off(uint32_t n_abandoned)
-{
-    const uint32_t doublings = n_abandoned > 6 ? 6 : n_abandoned > 0 ? n_abandoned - 1 : 0;
-    const elv_time_us wait = ELV_SECOND << doublings;
-    return wait < 60 * ELV_SECOND ? wait : 60 * ELV_SECOND;
-}
-
 void elv_core_round_dropped(struct elv_server *s, bool ok, struct elv_actions *out)
 {
     s->round.store = 0;
@@ -412,7 +401,7 @@ void elv_core_round_dropped(struct elv_server *s, bool ok, struct elv_actions *o
     }
     /* In a stream the deadline alone sets the pace: clients are at work meanwhile. */
     const bool at_once = s->head.reached || s->round.stream;
-    const elv_time_us wait = at_once ? 0 : back_off(s->head.n_abandoned);
+    const elv_time_us wait = at_once ? 0 : elv_drive_back_off(s->head.n_abandoned);
     elv_fold_soil(&s->fold);
     s->must_refold = false;
     s->stats.rounds_abandoned++;

@@ -77,9 +77,12 @@ static enum elv_err check_beta(const struct elv_sync_cfg *cfg, char why[ELV_JOB_
                                uint32_t *line)
 {
     const struct elv_param *p = elv_param_find(cfg->params, "beta");
-    if (p == NULL || elv_param_is_count(p, 0, 1e6) || elv_param_is_number(p, 0, 1))
+    const bool fine = p == NULL || elv_param_is_count(p, 0, 1e6) || elv_param_is_number(p, 0, 1);
+    if (fine && (p == NULL || cfg->clients_max == 0 || p->value <= (double)cfg->clients_max))
         return ELV_OK;
     *line = p->line;
+    if (fine)
+        return elv_param_refuse(why, "beta is at most the number of clients there can be");
     return elv_param_refuse(why, "beta is a share of the clients below 1, or a whole number of "
                                  "them up to 1000000");
 }

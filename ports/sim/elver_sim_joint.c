@@ -134,8 +134,10 @@ void elv_sim_common_setup(const struct elv_sim_experiment *x, struct elv_lab_set
 {
     struct elv_lab_fault unused;
     *out = x->asked->plan.n_sweeps == 0 ? x->variants[0].setup : x->asked->setup;
-    if (x->asked->plan.n_sweeps > 0)
-        (void)elv_lab_setup_check(out, &unused);
+    if (x->asked->plan.n_sweeps == 0)
+        return;
+    out->world.world.trace = x->variants[0].setup.world.world.trace;
+    (void)elv_lab_setup_check(out, &unused);
 }
 
 int elv_sim_write_manifest(const struct elv_sim_experiment *x)

@@ -153,10 +153,9 @@ static int read_all(struct elv_sim_options *o)
         status = apply_set(o, o->sets[i]);
     if (status != EXIT_SUCCESS)
         return status;
-    if (elv_lab_setup_until(&o->setup, o->until, why) == ELV_OK)
-        return EXIT_SUCCESS;
-    elv_sim_complain("--until", why);
-    return ELV_SIM_USAGE;
+    if (elv_lab_setup_until(&o->setup, o->until, why) != ELV_OK)
+        return refuse_flag("--until", o->until[1] == NULL ? o->until[0] : "", why);
+    return EXIT_SUCCESS;
 }
 
 static int plan_all(struct elv_sim_options *o)

@@ -303,14 +303,7 @@ static void put_histogram(struct html *h, uint32_t label, uint32_t n)
 
 static void staleness_table(struct html *h, uint32_t n)
 {
-    html_put(h, "<details><summary>Figures</summary><div class=\"scroll\"><table>\n<thead><tr><th "
-                "scope=\"col\">staleness</th>");
-    for (uint32_t l = 0; l < h->n_labels; l++) {
-        html_put(h, "<th scope=\"col\">");
-        html_text(h, h->labels[l].name);
-        html_put(h, "</th>");
-    }
-    html_put(h, "</tr></thead>\n<tbody>\n");
+    html_begin_table(h, "staleness", h->n_labels);
     for (uint32_t b = 0; b < n; b++) {
         html_put(h, "<tr><th scope=\"row\">");
         put_bin_name(h, b);

@@ -149,6 +149,8 @@ void html_put_at(struct html *h, const struct html_plot *p, const struct html_cu
 
 /* html_names.c */
 void html_put_around(struct html *h, const struct html_drawing *d);
+/* A chart's figures: a line for each `what`, a column for each of the first `n` labels. */
+void html_begin_table(struct html *h, const char *what, uint32_t n);
 
 /* html_bars.c */
 void html_draw_reached(struct html *h);

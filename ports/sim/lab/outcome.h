@@ -21,8 +21,8 @@
  *                         A run whose files are of another size is not taken for finished
  *     staleness_counts    of staleness 0, 1, ..., 30, and more
  *     end                 why it ended: rounds (all were made), target, horizon, idle (nothing
- * could happen any more) or stuck (no version in a thousand deadlines, and there is no horizon to
- * wait for) */
+ *                         could happen any more) or stuck (no version in a day and a thousand
+ *                         deadlines, and nothing else was sure to end it) */
 #ifndef ELV_PORTS_SIM_LAB_OUTCOME_H
 #define ELV_PORTS_SIM_LAB_OUTCOME_H
 
