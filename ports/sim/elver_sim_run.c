@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ports/posix/clock.h"
 #include "ports/sim/elver_sim_engine.h"
