@@ -48,7 +48,7 @@ static void forget_all(struct elv_client *c)
     c->control.observation = 0;
 }
 
-void elv_session_end(struct elv_client *c, uint32_t code, enum elv_reason reason)
+static void end(struct elv_client *c, uint32_t code, enum elv_reason reason)
 {
     if (c->phase == ELV_CLIENT_ENDED)
         return;
@@ -74,7 +74,7 @@ void elv_session_leave(struct elv_client *c)
     if ((c->cfg.leave_on_stop || c->cfg.once) && c->joined)
         leave_with(c, ELV_CLIENT_OVER, ELV_REASON_NONE);
     else
-        elv_session_end(c, ELV_CLIENT_OVER, ELV_REASON_NONE);
+        end(c, ELV_CLIENT_OVER, ELV_REASON_NONE);
 }
 
 void elv_session_stop(struct elv_client *c)
@@ -92,8 +92,7 @@ void elv_session_stop(struct elv_client *c)
 void elv_session_tick(struct elv_client *c)
 {
     if (c->stopping && c->now >= c->stop_us)
-        elv_session_end(c, c->phase == ELV_CLIENT_LEAVING ? c->exit_code : ELV_CLIENT_OVER,
-                        c->exit_reason);
+        end(c, c->phase == ELV_CLIENT_LEAVING ? c->exit_code : ELV_CLIENT_OVER, c->exit_reason);
 }
 
 /* The manifest. */
@@ -170,11 +169,11 @@ static void set_up(struct elv_client *c, const struct elv_manifest *m)
 static bool take_manifest(struct elv_client *c, const struct elv_manifest *m)
 {
     if (!wire_fits(m->wire_min, m->wire_max)) {
-        elv_session_end(c, ELV_CLIENT_REFUSED, ELV_REASON_WIRE_VERSION);
+        end(c, ELV_CLIENT_REFUSED, ELV_REASON_WIRE_VERSION);
         return true;
     }
     if (parse_model(m, &c->model) != ELV_OK) { /* made by software that knows more than this */
-        elv_session_end(c, ELV_CLIENT_REFUSED, ELV_REASON_WRONG_SHAPE);
+        end(c, ELV_CLIENT_REFUSED, ELV_REASON_WRONG_SHAPE);
         return true;
     }
     switch (plan(c, m)) {
@@ -188,7 +187,7 @@ static bool take_manifest(struct elv_client *c, const struct elv_manifest *m)
     case ELV_ERR_BUSY:
         return false;
     default:
-        elv_session_end(c, ELV_CLIENT_REFUSED, ELV_REASON_TRAINER);
+        end(c, ELV_CLIENT_REFUSED, ELV_REASON_TRAINER);
         return true;
     }
 }
@@ -324,7 +323,7 @@ static bool on_ticket(struct elv_client *c, struct elv_bytes body, elv_time_us a
     }
     pace(c, t.poll_ms);
     if (t.what == ELV_WHAT_STOP) {
-        elv_session_end(c, ELV_CLIENT_OVER, ELV_REASON_NONE);
+        end(c, ELV_CLIENT_OVER, ELV_REASON_NONE);
         return true;
     }
     if (memcmp(t.manifest, c->manifest_digest, sizeof t.manifest) != 0) {
@@ -374,7 +373,7 @@ static bool on_success(struct elv_client *c, enum elv_op op, uint32_t id, struct
     case ELV_OP_COMMIT:
         return on_verdict(c, body);
     default:
-        elv_session_end(c, c->exit_code, c->exit_reason); /* it has left */
+        end(c, c->exit_code, c->exit_reason); /* it has left */
         return true;
     }
 }
@@ -396,10 +395,10 @@ bool elv_session_heed(struct elv_client *c, enum elv_reason reason)
 {
     switch (reason) {
     case ELV_REASON_REVOKED:
-        elv_session_end(c, ELV_CLIENT_REFUSED, reason);
+        end(c, ELV_CLIENT_REFUSED, reason);
         return true;
     case ELV_REASON_JOB_OVER:
-        elv_session_end(c, ELV_CLIENT_OVER, reason);
+        end(c, ELV_CLIENT_OVER, reason);
         return true;
     case ELV_REASON_NOT_JOINED:
         c->joined = false;
@@ -418,9 +417,9 @@ static void on_refused(struct elv_client *c, enum elv_op op, const struct elv_re
     const enum elv_reason reason = elv_session_refusal(c, r, &wait);
     elv_control_failed(&c->control, c->now, wait, &c->rng);
     if (op == ELV_OP_LEAVE) {
-        elv_session_end(c, c->exit_code, c->exit_reason);
+        end(c, c->exit_code, c->exit_reason);
     } else if (op == ELV_OP_JOIN && (c->unfit || join_refused_for_good(reason))) {
-        elv_session_end(c, ELV_CLIENT_REFUSED, c->unfit ? ELV_REASON_MODEL_TOO_BIG : reason);
+        end(c, ELV_CLIENT_REFUSED, c->unfit ? ELV_REASON_MODEL_TOO_BIG : reason);
     } else if (!elv_session_heed(c, reason) && op == ELV_OP_COMMIT && r->code >> 5 == 4 &&
                wait == 0) {
         c->stats.superseded++;
@@ -485,13 +484,13 @@ void elv_session_unanswered(struct elv_client *c, uint32_t id, enum elv_err err)
     elv_control_failed(&c->control, c->now, 0, &c->rng);
     c->renew = true;
     if (stranger(c, err))
-        elv_session_end(c, ELV_CLIENT_REFUSED, ELV_REASON_REVOKED);
+        end(c, ELV_CLIENT_REFUSED, ELV_REASON_REVOKED);
     else if (c->unfit && c->control.n_failures >= TELL_MAX)
-        elv_session_end(c, ELV_CLIENT_REFUSED, ELV_REASON_MODEL_TOO_BIG);
+        end(c, ELV_CLIENT_REFUSED, ELV_REASON_MODEL_TOO_BIG);
     else if (c->phase == ELV_CLIENT_LEAVING)
-        elv_session_end(c, c->exit_code, c->exit_reason);
+        end(c, c->exit_code, c->exit_reason);
     else if (c->stopping)
-        elv_session_end(c, ELV_CLIENT_OVER, ELV_REASON_NONE);
+        end(c, ELV_CLIENT_OVER, ELV_REASON_NONE);
 }
 
 /* Asking. */

@@ -33,7 +33,6 @@ void elv_session_leave(struct elv_client *c);
 void elv_session_stop(struct elv_client *c);
 /* Stopping has taken long enough. */
 void elv_session_tick(struct elv_client *c);
-void elv_session_end(struct elv_client *c, uint32_t code, enum elv_reason reason);
 
 void elv_session_advance(struct elv_client *c, struct elv_actions *out);
 elv_time_us elv_session_deadline(const struct elv_client *c);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is left of a training step: activation, loss and descent. */
-#include <string.h>
 
 #include "common/exact.h"
 #include "kernels/ops_internal.h"

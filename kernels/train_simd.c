@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dense layers, convolutions and descent, as matrix products and plain loops. */
-#include <string.h>
 
 #include "kernels/gemm_internal.h"
 

@@ -36,7 +36,6 @@
 #define ELV_TEXT_CAP 262144u /* bodies of one step's actions */
 
 /* emit.c */
-uint32_t elv_core_id(struct elv_server *s);
 /* The id of this step's transaction. */
 uint32_t elv_core_token(struct elv_server *s);
 /* Gives that id to the transaction's last action. */
@@ -74,6 +73,7 @@ void elv_core_ticket(struct elv_server *s, const struct elv_event *ev, struct el
 void elv_core_model_chunk(struct elv_server *s, const struct elv_event *ev,
                           struct elv_actions *out);
 void elv_core_step_chunk(struct elv_server *s, const struct elv_event *ev, struct elv_actions *out);
+void elv_core_tell_joined(struct elv_server *s, uint32_t row); /* the policy */
 /* The client is no longer there: nothing waits for it. */
 void elv_core_part(struct elv_server *s, uint32_t row, struct elv_actions *out);
 void elv_core_gone(struct elv_server *s, uint32_t client, struct elv_actions *out);
@@ -92,22 +92,14 @@ void elv_core_append_mark(struct elv_server *s, uint32_t client, uint32_t assign
                           struct elv_actions *out);
 uint32_t elv_core_bound(const struct elv_server *s, uint8_t codec); /* chunks; 0: not the job's */
 struct elv_chunk_rules elv_core_chunk_rules(const struct elv_server *s, const struct elv_row *row);
+/* The open round is being given up before its time, and not durably yet. */
+bool elv_core_gives_up(const struct elv_server *s);
 /* May `assignment` still be worked on? NONE: it is the row's own, in the open round, undecided. */
 enum elv_reason elv_core_assignment(const struct elv_server *s, const struct elv_row *row,
                                     uint32_t assignment);
 
 /* decide.c */
 struct elv_sync_round elv_core_view(const struct elv_server *s);
-bool elv_core_counts(const struct elv_server *s, const struct elv_row *row); /* in this round */
-/* Of a stream: a place for an update that counts, and taking it back. */
-bool elv_core_has_place(const struct elv_server *s);
-void elv_core_add_counted(struct elv_server *s, uint32_t row, const struct elv_rec_decision *d);
-struct elv_counted *elv_core_find_counted(struct elv_server *s, uint32_t assignment);
-void elv_core_clear_counted(struct elv_server *s, struct elv_actions *out);
-struct elv_scales elv_core_scales(const struct elv_server *s); /* of this round's weights */
-double elv_core_effort(const struct elv_server *s, uint32_t steps);
-/* Of the updates that count so far. */
-struct elv_tally elv_core_tally(const struct elv_server *s);
 void elv_core_decide(struct elv_server *s, uint32_t row, const struct elv_rec_decision *d,
                      const struct elv_sums *sums, struct elv_actions *out);
 /* Answers them once the decision just made is durable. */
@@ -121,6 +113,20 @@ void elv_core_save_again(struct elv_server *s, struct elv_actions *out);
 void elv_core_drop_upload(struct elv_server *s, struct elv_upload *up, enum elv_reason reason,
                           struct elv_actions *out);
 
+/* count.c */
+bool elv_core_counts(const struct elv_server *s, const struct elv_row *row); /* in this round */
+/* Of a stream: a place for an update that counts, and taking it back. */
+bool elv_core_has_place(const struct elv_server *s);
+void elv_core_add_counted(struct elv_server *s, uint32_t row, const struct elv_rec_decision *d);
+struct elv_counted *elv_core_find_counted(struct elv_server *s, uint32_t assignment);
+void elv_core_clear_counted(struct elv_server *s, struct elv_actions *out);
+struct elv_scales elv_core_scales(const struct elv_server *s); /* of this round's weights */
+double elv_core_effort(const struct elv_server *s, uint32_t steps);
+/* Of the updates that count so far. */
+struct elv_tally elv_core_tally(const struct elv_server *s);
+struct elv_sync_scale elv_core_scale(const struct elv_server *s); /* of the version being closed */
+uint64_t elv_core_fleet(struct elv_server *s); /* claims of all clients there, weighed */
+
 /* ack.c */
 void elv_core_answer(struct elv_server *s, struct elv_actions *out);
 
@@ -133,16 +139,10 @@ elv_time_us elv_core_opens_at(const struct elv_server *s);
 void elv_core_write_round(struct elv_server *s, struct elv_actions *out);
 void elv_core_put_round(struct elv_server *s, struct elv_actions *out);
 void elv_core_round_stored(struct elv_server *s, bool ok);
-void elv_core_tell_open(struct elv_server *s);  /* the policy: a round is open */
-void elv_core_ask_wanted(struct elv_server *s); /* it: for how many does it wait? */
-void elv_core_tell_joined(struct elv_server *s, uint32_t row);
-struct elv_sync_scale elv_core_scale(const struct elv_server *s); /* of the version being closed */
-uint64_t elv_core_fleet(struct elv_server *s);   /* claims of all clients there, weighed */
+void elv_core_tell_open(struct elv_server *s);   /* the policy: a round is open */
 void elv_core_check_round(struct elv_server *s); /* deadline and policy */
 void elv_core_close_round(struct elv_server *s); /* with what counts so far */
 void elv_core_fail_round(struct elv_server *s);
-/* It is being given up before its time, and not durably yet. */
-bool elv_core_gives_up(const struct elv_server *s);
 void elv_core_drop_round(struct elv_server *s, struct elv_actions *out);
 void elv_core_round_dropped(struct elv_server *s, bool ok, struct elv_actions *out);
 void elv_core_end_other_flow(struct elv_server *s); /* a round that another policy opened */
@@ -231,6 +231,8 @@ void elv_core_log_stored(struct elv_server *s, bool ok, struct elv_actions *out)
 void elv_core_turn_log(struct elv_server *s, struct elv_actions *out);
 /* The stream has ended, and its log with it. */
 void elv_core_close_log(struct elv_server *s, struct elv_actions *out);
+/* The STORE that took the log out of use is through. */
+void elv_core_log_dropped(struct elv_server *s, bool ok);
 bool elv_core_holds_off(const struct elv_server *s); /* new uploads, until the log is another */
 void elv_core_mend_log(struct elv_server *s, struct elv_actions *out);
 

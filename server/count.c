@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the updates of a version add up to, and how the policy wants it scaled. */
 #include "server/core.h"
+#include "server/drive.h"
 
 bool elv_core_has_place(const struct elv_server *s)
 {
@@ -91,11 +92,8 @@ struct elv_tally elv_core_tally(const struct elv_server *s)
 
 struct elv_sync_scale elv_core_scale(const struct elv_server *s)
 {
-    const struct elv_sync *sync = s->policies.sync;
     const struct elv_sync_round view = elv_core_view(s);
-    if (sync->scale)
-        return sync->scale(s->sync_state, &s->sync_cfg, &view);
-    return (struct elv_sync_scale){.by = ELV_SYNC_BY_USED, .step = 1.0};
+    return elv_drive_scale(s->policies.sync, s->sync_state, &s->sync_cfg, &view);
 }
 
 /* What the row would weigh; 0: unknown. Its last update says it best, but no less than what counts

@@ -2,7 +2,7 @@
 #include "common/assert.h"
 #include "server/core.h"
 
-uint32_t elv_core_id(struct elv_server *s)
+static uint32_t next_id(struct elv_server *s)
 {
     if (++s->last_id == 0)
         s->last_id = 1;
@@ -12,7 +12,7 @@ uint32_t elv_core_id(struct elv_server *s)
 uint32_t elv_core_token(struct elv_server *s)
 {
     if (s->step_store == 0)
-        s->step_store = elv_core_id(s);
+        s->step_store = next_id(s);
     return s->step_store;
 }
 
@@ -128,6 +128,11 @@ void elv_core_put_head(struct elv_server *s, struct elv_actions *out)
     head.version = elv_core_durable_version(s);
     if (s->version_store != 0) /* on its way, before this */
         head.version = s->head.version;
+    if (s->log_stands) { /* so does the round that goes with it, and what was begun since is not */
+        head.next_seq = head.log != 0 ? head.log : head.next_seq;
+        head.log = s->log_before;
+        head.void_below = s->void_before;
+    }
     uint8_t *at = elv_core_text(s, ELV_REC_MAX);
     const size_t len = elv_rec_head_encode(&head, at);
     elv_core_text_used(s, len);
@@ -179,7 +184,7 @@ uint32_t elv_core_compute(struct elv_server *s, struct elv_actions *out, enum el
                           const void *input)
 {
     struct elv_action *a = add(out, ELV_DO_COMPUTE);
-    a->id = elv_core_id(s);
+    a->id = next_id(s);
     a->compute = (struct elv_compute){.kind = work, .input = input};
     return a->id;
 }

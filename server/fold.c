@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "common/assert.h"
-
 enum { ZERO_STRIDE = 65536 }; /* sums made zero per unit of budget */
 
 void elv_fold_layout(struct elv_fold *f, struct elv_arena *a, uint32_t coords_max)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "server/core.h"
+#include "server/drive.h"
 
 static void put_item(struct elv_server *s, const struct elv_row *row, struct elv_actions *out)
 {
@@ -46,12 +47,6 @@ static bool is_full(const struct elv_server *s)
            elv_answers_room(&s->answers) <= ELV_ANSWERS_RESERVED;
 }
 
-/* What holds where the policy has no say: in a stream it lets clients start, all or a number. */
-static enum elv_sync_start unasked(const struct elv_server *s)
-{
-    return s->round.stream && s->policies.sync->room == NULL ? ELV_SYNC_START : ELV_SYNC_HOLD;
-}
-
 struct elv_sync_grant elv_core_pull(struct elv_server *s, uint32_t row, struct elv_actions *out)
 {
     const struct elv_sync *sync = s->policies.sync;
@@ -61,9 +56,7 @@ struct elv_sync_grant elv_core_pull(struct elv_server *s, uint32_t row, struct e
     struct elv_sync_grant g = {ELV_SYNC_HOLD, 0};
     if (elv_core_is_survey(s) || (!s->round.stream && (is_full(s) || sync->on_pull == NULL)))
         return g;
-    g.start = unasked(s);
-    if (sync->on_pull)
-        g = sync->on_pull(s->sync_state, &s->sync_cfg, &view, c, s->now);
+    g = elv_drive_pull(sync, s->sync_state, &s->sync_cfg, &view, c, s->now);
     r->held = g.start == ELV_SYNC_HOLD;
     if (g.start == ELV_SYNC_START && s->round.stream)
         elv_core_give(s, row, out);

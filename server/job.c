@@ -7,7 +7,10 @@
 #include "common/codec.h"
 #include "common/text.h"
 #include "server/job_keys.h"
+#include "server/refusal.h"
 #include "server/value.h"
+
+enum { SHOWN = 60 }; /* of a value */
 
 static const char sections_text[] =
     "job, data, model, client, sync, aggregate, select, size, transfer, eval, state, trainer";
@@ -81,90 +84,16 @@ static void say(char why[ELV_JOB_ERROR_MAX], const char *before, const char *nam
     elv_line_add(&l, after);
 }
 
-/* A name out of a file, cut so that the rest of the sentence has room. */
-static void add_name(struct elv_line *l, const char *name)
+static void key_at(size_t i, const char **section, const char **name)
 {
-    elv_line_chars(l, name, strlen(name) < 40 ? strlen(name) : 40);
+    const struct elv_job_key *key = elv_job_keys_at(i);
+    *section = key->section;
+    *name = key->name;
 }
 
-static void suggest(struct elv_line *l, const char *best, uint32_t distance, const char *asked)
+static struct elv_keys all_keys(void)
 {
-    if (best == NULL || distance > 2 || distance >= strlen(asked))
-        return;
-    elv_line_add(l, "; did you mean ");
-    elv_line_add(l, best);
-    elv_line_add(l, "?");
-}
-
-static enum elv_err no_such_section(const char *section, char why[ELV_JOB_ERROR_MAX])
-{
-    const char *best = NULL;
-    uint32_t least = 99;
-    for (size_t i = 0; i < elv_job_keys_count(); i++) {
-        const char *known = elv_job_keys_at(i)->section;
-        const uint32_t d = elv_value_distance(section, known);
-        best = d < least ? known : best;
-        least = d < least ? d : least;
-    }
-    struct elv_line l = sentence(why);
-    elv_line_add(&l, "there is no section [");
-    add_name(&l, section);
-    elv_line_add(&l, "]; there are ");
-    elv_line_add(&l, sections_text);
-    suggest(&l, best, least, section);
-    return ELV_ERR_MISSING;
-}
-
-static enum elv_err no_such_key(const char *section, const char *name, char why[ELV_JOB_ERROR_MAX])
-{
-    const char *best = NULL;
-    uint32_t least = 99;
-    struct elv_line l = sentence(why);
-    elv_line_add(&l, "[");
-    elv_line_add(&l, section);
-    elv_line_add(&l, "] has no key ");
-    add_name(&l, name);
-    elv_line_add(&l, "; it has ");
-    bool any = false;
-    for (size_t i = 0; i < elv_job_keys_count(); i++) {
-        const struct elv_job_key *key = elv_job_keys_at(i);
-        if (strcmp(key->section, section) != 0)
-            continue;
-        elv_line_add(&l, any ? ", " : "");
-        elv_line_add(&l, key->name);
-        any = true;
-        const uint32_t d = elv_value_distance(name, key->name);
-        best = d < least ? key->name : best;
-        least = d < least ? d : least;
-    }
-    suggest(&l, best, least, name);
-    return ELV_ERR_MISSING;
-}
-
-static enum elv_err bad_value(const char *name, struct elv_text value, const char *accepts,
-                              enum elv_err err, char why[ELV_JOB_ERROR_MAX])
-{
-    struct elv_line l = sentence(why);
-    add_name(&l, name);
-    if (value.len == 0) {
-        elv_line_add(&l, " has no value; give ");
-    } else {
-        elv_line_add(&l, " cannot be \"");
-        elv_line_chars(&l, value.at, value.len < 60 ? value.len : 60);
-        elv_line_add(&l, value.len > 60 ? "...\"; give " : "\"; give ");
-    }
-    elv_line_add(&l, accepts);
-    return err;
-}
-
-static enum elv_err given_before(const char *name, uint32_t line, char why[ELV_JOB_ERROR_MAX])
-{
-    struct elv_line l = sentence(why);
-    add_name(&l, name);
-    elv_line_add(&l, " is given twice; line ");
-    elv_line_uint(&l, line);
-    elv_line_add(&l, " has it already");
-    return ELV_ERR_BUSY;
+    return (struct elv_keys){.sections = sections_text, .n = elv_job_keys_count(), .at = key_at};
 }
 
 static bool known_section(const char *section)
@@ -216,20 +145,22 @@ static enum elv_err set_param(struct elv_params *params, const char *section, co
                               struct elv_text value, uint32_t line, char why[ELV_JOB_ERROR_MAX])
 {
     static const char accepts[] = "a number, a time such as 500ms or 30s, or a word";
+    const struct elv_keys keys = all_keys();
+    struct elv_line l = sentence(why);
     struct elv_param p = {.line = line};
     uint32_t i = 0;
     if (!param_name_ok(name))
-        return no_such_key(section, name, why);
+        return elv_refuse_key(&l, &keys, section, name);
     while (i < params->n && strcmp(params->at[i].name, name) != 0)
         i++;
     if (i < params->n && line != ELV_JOB_OVERRIDE)
-        return given_before(name, params->at[i].line, why);
+        return elv_refuse_second(&l, name, params->at[i].line);
     if (i == ELV_JOB_PARAMS_MAX) {
         say(why, "[", section, "] has no room for another parameter");
         return ELV_ERR_FULL;
     }
     if (!param_value(value, &p))
-        return bad_value(name, value, accepts, ELV_ERR_FORMAT, why);
+        return elv_refuse_value(&l, name, value, SHOWN, accepts, ELV_ERR_FORMAT);
     memcpy(p.name, name, strlen(name));
     params->at[i] = p;
     params->n += i == params->n;
@@ -240,28 +171,30 @@ enum elv_err elv_job_set(struct elv_job *job, const char *section, const char *k
                          const char *value, uint32_t line, char why[ELV_JOB_ERROR_MAX])
 {
     const struct elv_text text = elv_value_of(value);
+    const struct elv_keys keys = all_keys();
+    struct elv_line l = sentence(why);
     ELV_ASSERT(line > 0);
     why[0] = '\0';
     if (strcmp(section, "trainer") == 0)
         return ELV_OK;
     if (!known_section(section))
-        return no_such_section(section, why);
+        return elv_refuse_section(&l, &keys, section);
     for (size_t i = 0; i < elv_job_keys_count(); i++) {
         const struct elv_job_key *k = elv_job_keys_at(i);
         if (strcmp(k->section, section) != 0 || strcmp(k->name, key) != 0)
             continue;
         if (job->line[i] != 0 && line != ELV_JOB_OVERRIDE)
-            return given_before(key, job->line[i], why);
+            return elv_refuse_second(&l, key, job->line[i]);
         const enum elv_err err = text.len > 0 ? elv_job_key_read(k, job, text) : ELV_ERR_FORMAT;
         if (err != ELV_OK)
-            return bad_value(key, text, k->accepts, err, why);
+            return elv_refuse_value(&l, key, text, SHOWN, k->accepts, err);
         job->line[i] = line;
         return ELV_OK;
     }
     for (size_t p = 0; p < POLICIES; p++)
         if (strcmp(policies[p].section, section) == 0)
             return set_param(params_at(job, p), section, key, text, line, why);
-    return no_such_key(section, key, why);
+    return elv_refuse_key(&l, &keys, section, key);
 }
 
 static void put_param(struct elv_line *out, const struct elv_param *p)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "common/assert.h"
 #include "server/core.h"
 
 enum {

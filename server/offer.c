@@ -7,7 +7,6 @@
  * the time and never more. A client whose time is over has lapsed: to the policy it has left, and
  * it joins again when it next asks for a ticket. So has one that could do nothing with its work: it
  * holds nobody up, and does not fail again as fast as the network goes. */
-#include <string.h>
 
 #include "common/assert.h"
 #include "server/core.h"

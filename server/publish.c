@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "common/assert.h"
 #include "server/core.h"
 #include "server/model_file.h"
 
@@ -167,7 +166,7 @@ void elv_core_store_version(struct elv_server *s, struct elv_actions *out)
 {
     const struct elv_broadcast *c = &s->cast;
     const struct elv_step *step = c->n_steps > 0 ? &c->steps[c->version % c->n_steps] : NULL;
-    s->version_failed = false;
+    s->version_failed = s->log_stands = false;
     s->version_store = elv_core_token(s);
     write_head(s, c->version);
     store_vector(s, out, ELV_FILE_MODEL, c->version, c->b);
@@ -216,11 +215,11 @@ void elv_core_version_stored(struct elv_server *s, bool ok)
 {
     s->version_store = 0;
     s->version_failed = !ok;
+    elv_core_log_dropped(s, ok);
     if (!ok) {
         s->retry_at = s->now + ELV_SECOND; /* the same bytes again */
         return;
     }
-    s->log_drop = 0;
     s->round_took = s->now - s->closed.opened;
     s->stats.rounds_closed++;
     elv_core_note_clients_score(s);
@@ -287,6 +286,7 @@ bool elv_core_is_finished(const struct elv_server *s)
 void elv_core_finish(struct elv_server *s, struct elv_actions *out)
 {
     s->head.over = true;
+    s->log_stands = false;
     elv_core_void_all(s, out);
     elv_core_close_log(s, out);
     elv_core_drop_log(s, out);
@@ -298,12 +298,12 @@ void elv_core_over_stored(struct elv_server *s, bool ok)
 {
     s->over_store = 0;
     s->over = ok;
+    elv_core_log_dropped(s, ok);
     if (!ok) {
         s->head.over = false;
         s->retry_at = s->now + ELV_SECOND;
         return;
     }
-    s->log_drop = 0;
     for (uint32_t i = 0; i < s->roster.n; i++)
         elv_core_mark(s, i);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/assert.h"
 #include "server/core.h"
 
 enum { CARRY_SHARE = 4 }; /* of its bound a log may have, that goes on from round to round */
@@ -116,7 +115,15 @@ bool elv_core_holds_off(const struct elv_server *s)
 static void leave_log(struct elv_server *s, struct elv_actions *out)
 {
     elv_core_drop_log(s, out);
-    s->log_drop = s->head.log;
+    s->log_drop = s->log_before = s->head.log;
+    s->void_before = s->head.void_below;
+}
+
+void elv_core_log_dropped(struct elv_server *s, bool ok)
+{
+    s->log_stands = !ok && s->log_before != 0;
+    if (ok)
+        s->log_drop = s->log_before = 0;
 }
 
 void elv_core_close_log(struct elv_server *s, struct elv_actions *out)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "common/assert.h"
 #include "common/safetensors.h"
 #include "server/core.h"
 #include "server/model_file.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/assert.h"
 #include "server/core.h"
+#include "server/drive.h"
 
 static const elv_time_us notify_pace = 1000;
 
@@ -208,14 +209,10 @@ void elv_core_notify(struct elv_server *s, struct elv_actions *out)
     s->notify_at = s->now + notify_pace;
 }
 
-void elv_core_ask_wanted(struct elv_server *s)
+static void ask_wanted(struct elv_server *s)
 {
     const struct elv_sync_round view = elv_core_view(s);
-    const struct elv_sync *sync = s->policies.sync;
-    if (sync->wanted)
-        s->round.wanted = sync->wanted(s->sync_state, &s->sync_cfg, &view);
-    else
-        s->round.wanted = s->round.stream ? 0 : view.n_asked;
+    s->round.wanted = elv_drive_wanted(s->policies.sync, s->sync_state, &s->sync_cfg, &view);
 }
 
 void elv_core_tell_open(struct elv_server *s)
@@ -223,7 +220,7 @@ void elv_core_tell_open(struct elv_server *s)
     const struct elv_sync_round view = elv_core_view(s);
     if (s->policies.sync->on_open)
         s->policies.sync->on_open(s->sync_state, &s->sync_cfg, &view);
-    elv_core_ask_wanted(s);
+    ask_wanted(s);
 }
 
 static void open_training(struct elv_server *s)
@@ -263,7 +260,7 @@ void elv_core_round_stored(struct elv_server *s, bool ok)
 {
     s->round.store = 0;
     if (ok) {
-        s->log_drop = 0;
+        elv_core_log_dropped(s, true);
         open_round(s);
         return;
     }
@@ -346,7 +343,7 @@ void elv_core_check_round(struct elv_server *s)
     struct elv_sync_round view = elv_core_view(s);
     if (sync->timer && s->now >= sync->timer(s->sync_state, &s->sync_cfg) && sync->on_timer)
         sync->on_timer(s->sync_state, &s->sync_cfg, &view, s->now);
-    elv_core_ask_wanted(s);
+    ask_wanted(s);
     if (s->round.stream)
         check_stream(s, &view);
     else
@@ -378,6 +375,7 @@ void elv_core_erase_round(struct elv_server *s, uint32_t seq, uint32_t n_blocks,
 void elv_core_drop_round(struct elv_server *s, struct elv_actions *out)
 {
     const bool first = s->round.state != ELV_ROUND_DROPPING;
+    s->log_stands = false;
     s->head.n_abandoned += s->round.state == ELV_ROUND_FAILING;
     if (elv_core_is_survey(s))
         elv_core_settle_survey(s);
@@ -389,29 +387,21 @@ void elv_core_drop_round(struct elv_server *s, struct elv_actions *out)
     s->round.state = ELV_ROUND_DROPPING;
 }
 
-/* One second after the first failure in a row, doubling to a minute. */
-static elv_time_us back_off(uint32_t n_abandoned)
-{
-    const uint32_t doublings = n_abandoned > 6 ? 6 : n_abandoned > 0 ? n_abandoned - 1 : 0;
-    const elv_time_us wait = ELV_SECOND << doublings;
-    return wait < 60 * ELV_SECOND ? wait : 60 * ELV_SECOND;
-}
-
 void elv_core_round_dropped(struct elv_server *s, bool ok, struct elv_actions *out)
 {
     s->round.store = 0;
+    elv_core_log_dropped(s, ok);
     if (!ok) {
         s->retry_at = s->now + ELV_SECOND;
         return;
     }
-    s->log_drop = 0;
     if (elv_core_is_survey(s)) {
         elv_core_survey_stored(s, out);
         return;
     }
     /* In a stream the deadline alone sets the pace: clients are at work meanwhile. */
     const bool at_once = s->head.reached || s->round.stream;
-    const elv_time_us wait = at_once ? 0 : back_off(s->head.n_abandoned);
+    const elv_time_us wait = at_once ? 0 : elv_drive_back_off(s->head.n_abandoned);
     elv_fold_soil(&s->fold);
     s->must_refold = false;
     s->stats.rounds_abandoned++;

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "common/assert.h"
 #include "server/core.h"
 #include "server/model_file.h"
 

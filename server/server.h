@@ -141,7 +141,11 @@ struct elv_server { /* read freely; written only by server/ */
     bool log_lost;      /* its length must be measured again */
     uint32_t log_store; /* when this STORE is through; 0: not asked for yet */
     uint32_t log_drop;  /* no longer of use: goes with the next STORE that ends or opens a round */
-    uint32_t log_left;  /* left behind by a process that died; 0: none */
+    uint32_t
+        log_before; /* a stream's log and its void_below, as the disk has them until the STORE */
+    uint32_t void_before; /* that turns to another is through; 0: it is */
+    bool log_stands;      /* that STORE failed, and is not under way again */
+    uint32_t log_left;    /* left behind by a process that died; 0: none */
     struct elv_round round;
     struct elv_counted *counted; /* [clients_max] of the open round of a stream, by arrival */
     struct elv_row_queue wants;  /* clients that want work of their own */

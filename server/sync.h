@@ -4,7 +4,8 @@
  * A policy sees events and read-only facts and answers with values; it never touches the model, the
  * network or a clock. Whoever drives it - the server, or the simulator's world of many clients -
  * keeps what all policies share: an update counts once, a client that left is not waited for, and
- * every open round ends at its deadline, with the quorum or abandoned, whatever the policy thinks.
+ * every open round ends at its deadline, with the quorum or abandoned, whatever the policy thinks;
+ * in STREAM also when no more updates fit in it.
  * What a policy wants to remember lives in its state, whose size it declares and which holds no
  * pointers. A new policy is one file and one line in policies.c.
  *
@@ -14,10 +15,12 @@
  * published then, and its update counts in whatever version is being made when it arrives. A round
  * is then the time from one published version to the next.
  *
- * The order of calls. `on_join` comes before anything else about a client, again after a restart;
- * `on_leave` ends it: the client left, was revoked, or (STREAM) was silent past the deadline of its
- * work, and it may join again. Then per round: on_open, any number of on_update, on_late, on_pull
- * and on_timer, and, unless it is abandoned, on_commit once its version is made. */
+ * The order of calls. `on_join` comes before anything else about a client; `on_leave` ends it: the
+ * client left, was revoked, or (STREAM) was silent past the deadline of its work or failed at it,
+ * and joins again when it next asks. Then per round: on_open, any number of on_update, on_late,
+ * on_pull and on_timer, and, unless it is abandoned, on_commit once its version is made. A server
+ * that starts again remembers nothing of a policy's: on_join comes for all who are there, then
+ * on_open for the round that was open, whose n_got counts what it had. */
 #ifndef ELV_SERVER_SYNC_H
 #define ELV_SERVER_SYNC_H
 
@@ -155,13 +158,15 @@ struct elv_sync {
 
     /* A client without work wants some: in ROUNDS one that this round did not ask, in STREAM also
      * one whose update was just decided. The same answer until something happens: a client may ask
-     * over and over. NULL: it holds in ROUNDS, it starts in STREAM. */
+     * over and over. NULL: it holds in ROUNDS, and in STREAM where there is `room`; else it starts.
+     */
     struct elv_sync_grant (*on_pull)(void *state, const struct elv_sync_cfg *cfg,
                                      const struct elv_sync_round *r, struct elv_sync_client c,
                                      elv_time_us now);
 
     /* STREAM: the next of the clients that on_pull held and that may start now; it counts as
-     * started. Asked after every event until false. NULL: those held ask again by themselves. */
+     * started. Asked while a round is open, after every event, until false. NULL: those held ask
+     * again by themselves. */
     bool (*next)(void *state, const struct elv_sync_cfg *cfg, const struct elv_sync_round *r,
                  struct elv_sync_client *c, elv_time_us now);
 
@@ -175,7 +180,7 @@ struct elv_sync {
                                        const struct elv_sync_round *r,
                                        const struct elv_sync_update *u, elv_time_us now);
 
-    /* Asked after every event with at least the quorum there. */
+    /* Asked while a round is open, after every event, with at least the quorum there. */
     enum elv_sync_commit_when (*should_commit)(const void *state, const struct elv_sync_cfg *cfg,
                                                const struct elv_sync_round *r, elv_time_us now);
 
@@ -188,7 +193,8 @@ struct elv_sync {
     uint32_t (*wanted)(const void *state, const struct elv_sync_cfg *cfg,
                        const struct elv_sync_round *r);
 
-    /* The next moment `on_timer` wants to be called. NULL: never. */
+    /* The next moment at which it wants on_timer, which the driver calls then, or as soon as a
+     * round is open, and which moves that moment on. NULL: never. */
     elv_time_us (*timer)(const void *state, const struct elv_sync_cfg *cfg);
 
     /* ROUNDS: the version closed without this client: true interrupts it now, false lets it finish

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bulk synchronous parallel: a version closes when everybody who was asked has answered or gone.
+ *
+ *     policy = bsp
+ *
  * Clients that join meanwhile wait for the next round. The accuracy reference for every other
- * policy. */
+ * policy. Source: Valiant, "A Bridging Model for Parallel Computation", Communications of the ACM
+ * 33, 1990. */
 #include "server/sync.h"
 
 static const char *const no_params[] = {NULL};

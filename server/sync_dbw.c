@@ -121,6 +121,11 @@ static const char *fault_of(const struct elv_sync_cfg *cfg, const struct elv_par
             return ranges[i].sentence;
     if (strcmp(p->name, "k_min") == 0 && p->value < (double)cfg->quorum)
         return "k_min is at least the quorum";
+    const bool too_many = cfg->clients_max > 0 && p->value > (double)cfg->clients_max;
+    if (strcmp(p->name, "k_min") == 0 && too_many)
+        return "k_min is at most the number of clients asked: [select] count, or all there are";
+    if (strcmp(p->name, "k0") == 0 && too_many)
+        return "k0 is at most the number of clients asked: [select] count, or all there are";
     if (strcmp(p->name, "k0") == 0 && rule_of(cfg) != ADASYNC)
         return "k0 is for rule = adasync";
     return NULL;

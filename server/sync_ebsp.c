@@ -137,7 +137,7 @@ static enum elv_err check(const struct elv_sync_cfg *cfg, char why[ELV_JOB_ERROR
     return err != ELV_OK ? err : check_words(cfg, why, line);
 }
 
-/* ---- memory: workers, what the planner is asked, and its scratch */
+/* Memory: workers, what the planner is asked, and its scratch. */
 
 static size_t in_eights(size_t len) { return (len + 7) / 8 * 8; }
 
@@ -159,7 +159,7 @@ static struct elv_barrier_client *asked_of(struct ebsp *s, const struct elv_sync
     return (struct elv_barrier_client *)(void *)((uint8_t *)s + workers_len(cfg));
 }
 
-/* ---- rings */
+/* Rings. */
 
 static uint32_t end_of(const struct elv_sync_cfg *cfg, enum place p)
 {
@@ -217,7 +217,7 @@ static struct worker *worker_of(struct ebsp *s, const struct elv_sync_cfg *cfg,
     return &s->at[c.row];
 }
 
-/* ---- the plan */
+/* The plan. */
 
 static bool takes_part(const struct worker *w) { return w->stamps >= STAMPS; }
 
@@ -254,7 +254,7 @@ static void plan_if_ready(struct ebsp *s, const struct elv_sync_cfg *cfg, elv_ti
         plan(s, cfg, now);
 }
 
-/* ---- the protocol */
+/* The protocol. */
 
 static bool at_barrier(const struct ebsp *s)
 {

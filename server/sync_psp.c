@@ -3,10 +3,11 @@
  * drawn at random, not with all.
  *
  *     policy = psp
- *     beta = 0.01            ; how many: a share of those there, at least one; or 1 and more: a
- * count threshold = 4          ; updates it may be ahead of the slowest of them barrier = pssp ;
- * pbsp: it may not be ahead at all staleness = constant   ; what old updates are worth; see
- * staleness.h
+ *     beta = 0.01            ; how many: a share of those there, at least one; 1 and more: a count
+ *     barrier = pssp         ; pbsp: it may not be ahead of the slowest of them at all
+ *     threshold = 4          ; with pssp: so many updates
+ *     resample = on          ; off: who waits looks again at the same ones, not at others
+ *     staleness = constant   ; what old updates are worth; see staleness.h
  *
  * beta = 0 is asp, and as many as there are is ssp; a percent already keeps the clients together,
  * while few wait. Who is drawn depends on the client, its clock and how often it drew, so asking
@@ -76,9 +77,12 @@ static enum elv_err check_beta(const struct elv_sync_cfg *cfg, char why[ELV_JOB_
                                uint32_t *line)
 {
     const struct elv_param *p = elv_param_find(cfg->params, "beta");
-    if (p == NULL || elv_param_is_count(p, 0, 1e6) || elv_param_is_number(p, 0, 1))
+    const bool fine = p == NULL || elv_param_is_count(p, 0, 1e6) || elv_param_is_number(p, 0, 1);
+    if (fine && (p == NULL || cfg->clients_max == 0 || p->value <= (double)cfg->clients_max))
         return ELV_OK;
     *line = p->line;
+    if (fine)
+        return elv_param_refuse(why, "beta is at most the number of clients there can be");
     return elv_param_refuse(why, "beta is a share of the clients below 1, or a whole number of "
                                  "them up to 1000000");
 }

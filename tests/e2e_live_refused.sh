@@ -37,7 +37,7 @@ policy = bsp; quorum = 3; select.min_clients = 2      | min_clients | at least t
 policy = bsp; quorum = 1025                           | quorum | at most 1024
 policy = bsp; select.count = 1025                     | count | at most 1024
 policy = bsp; select.min_clients = 1025               | min_clients | at most 1024
-policy = bsp; k = 3                                   | k | takes: none
+policy = bsp; k = 3                                   | k | takes none
 policy = backup; k = 0                                | k | from 1 to
 policy = backup; k = 2.5                              | k | whole number
 policy = backup; k = -1                               | k | whole number
@@ -66,7 +66,7 @@ policy = ebsp; r_min = 16                             | r_min | at most the look
 policy = ebsp; predictor = oracle                     | predictor | ema or last
 policy = ebsp; slack = -0.1                           | slack | from 0 to 100
 policy = ebsp; tiers = some                           | tiers | auto, 0
-policy = asp; threshold = 3                           | threshold | takes: staleness
+policy = asp; threshold = 3                           | threshold | takes staleness
 policy = asp; staleness = much                        | staleness | constant, polynomial, hinge or
 policy = asp; staleness_a = 1                         | staleness_a | polynomial, hinge or
 policy = ssp; threshold = -1                          | threshold | from 0 to

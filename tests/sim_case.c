@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/sim_case.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -157,9 +157,13 @@ static void bounds(const struct recipe *r, const struct recipe_mix *m, bool cert
                    double *most)
 {
     *least = *most = 1.0;
+    if (r->buffer > 0 && m->n > r->buffer)
+        *least = (double)r->buffer / m->n; /* no more than all who were there, whoever they were */
     if (r->by == RECIPE_FLEET) {
         *least = 0.0;
-        *most = m->n; /* the fleet claims no less than one of those used */
+        *most = (double)m->share / (double)m->claims; /* no less is divided by than was used */
+    } else if (r->buffer > 0 && m->n > r->buffer) {
+        *least = (double)r->buffer / m->n; /* one step, or as many as clients there fill buffers */
     } else if (r->by == RECIPE_MIXES) {
         *least = certain ? 1.0 - m->left_most : 0.0;
         *most = certain ? 1.0 - m->left_least : 1.0;

@@ -19,6 +19,7 @@ enum mischief {
     ABSURD_WEIGHT,
     TRUNCATED,
     OTHER_CODEC,
+    SILENT, /* takes work and never delivers */
     N_MISCHIEFS
 };
 
@@ -219,7 +220,9 @@ static void step(void *self, const struct elv_event *ev, struct elv_actions *out
         send_noise(v, out);
     if (elv_rng_below(&v->rng, 6) == 0)
         send_join(v, out);
-    if (v->told)
+    if (elv_rng_below(&v->rng, 60) == 0)
+        send(v, out, (struct elv_request){.op = ELV_OP_LEAVE});
+    if (v->told && v->mischief != SILENT)
         work(v, out);
     send(v, out, (struct elv_request){.op = ELV_OP_TICKET});
     for (; v->forgotten + KEPT < v->last_id; v->forgotten++) {

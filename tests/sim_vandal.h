@@ -3,8 +3,9 @@
  *
  * It joins and takes work like any other, then sends what an honest client never would: values that
  * are not finite or beyond the bound, ranges that overlap or leave holes, chunks of other attempts,
- * wrong digests and counts, absurd weights, commits of assignments it never had, and noise. Now and
- * then it sends something valid. It never waits for an answer. */
+ * wrong digests and counts, absurd weights, commits of assignments it never had, and noise; or it
+ * keeps silent, or leaves and comes back. Now and then it sends something valid. It never waits for
+ * an answer. */
 #ifndef ELV_TESTS_SIM_VANDAL_H
 #define ELV_TESTS_SIM_VANDAL_H
 

@@ -11,23 +11,9 @@
 #include <string.h>
 
 #include "server/policies.h"
+#include "tests/commit_case.h"
 
 enum { CLIENTS = 8, SECOND = 1000000 };
-
-/* What a version says when the gradients have exactly this norm and variance. */
-static struct elv_sync_commit commit_of(double norm, double variance, uint32_t n, double loss,
-                                        double rate)
-{
-    const double mean_norm2 = (norm + variance / n) * rate * rate;
-    return (struct elv_sync_commit){
-        .round.n_got = n,
-        .loss = loss,
-        .mean_norm2 = mean_norm2,
-        .norm2 = mean_norm2 + variance * (1.0 - 1.0 / n) * rate * rate,
-        .n_effective = n,
-        .rate = rate,
-    };
-}
 
 /* The policy and the round it is in. */
 struct play {

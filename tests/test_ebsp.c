@@ -90,7 +90,7 @@ static uint32_t next(void)
     return c.client;
 }
 
-/* ---- scripts
+/* Scripts.
  *
  * @T   it is T ms                          u1+ u1-  1 delivers, asks, and starts or is held
  * j1   1 joins    l1  1 leaves             p1+ p1-  1 asks and starts or is held
@@ -266,6 +266,24 @@ static void a_barrier_short_of_the_quorum_goes_on_without_a_version(void **state
     free(d.state);
 }
 
+/* The plan would wait until 750, 150 after it foresaw the barrier. */
+static void nobody_is_parked_for_longer_than_work_may_take(void **state)
+{
+    (void)state;
+    static const struct {
+        elv_time_us deadline_us, waits_ms;
+    } cases[] = {{0, 750}, {1000000, 750}, {100000, 700}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        begin(soonest_barrier(), 1);
+        d.cfg.deadline_us = cases[i].deadline_us;
+        play(ALMOST "@600 u1-");
+        assert_int_equal(d.sync->timer(d.state, &d.cfg), 1000 * cases[i].waits_ms);
+        d.now = 1000 * cases[i].waits_ms;
+        play("T ?must c n1 n. @800 u2+");
+        free(d.state);
+    }
+}
+
 /* Steps of the plan for intervals 100 and 150 after other parameters; t is the barrier and half of
  * the time to it. */
 static void parameters_move_the_barrier(void **state)
@@ -381,7 +399,7 @@ static void impossible_parameters_are_refused(void **state)
     }
 }
 
-/* ---- anything may happen at any time */
+/* Anything may happen at any time. */
 
 static struct chaos {
     struct elv_rng rng;
@@ -470,6 +488,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_script_goes_as_written),
         cmocka_unit_test(a_barrier_short_of_the_quorum_goes_on_without_a_version),
+        cmocka_unit_test(nobody_is_parked_for_longer_than_work_may_take),
         cmocka_unit_test(parameters_move_the_barrier),
         cmocka_unit_test(an_average_or_the_newest_gap_predicts),
         cmocka_unit_test(another_client_in_the_same_row_is_learnt_anew),

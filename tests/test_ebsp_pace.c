@@ -25,7 +25,7 @@ struct pace {
     double rate, waiting; /* updates per second, share of client time */
 };
 
-/* ---- a world of clients that compute and nothing else */
+/* A world of clients that compute and nothing else. */
 
 struct device {
     struct elv_rng rng;
@@ -82,7 +82,7 @@ static struct pace run_bsp(void)
     return pace_of_world();
 }
 
-/* ---- the policy's driver: versions cost no time */
+/* The policy's driver: versions cost no time. */
 
 static struct driver {
     const struct elv_sync *sync;
@@ -186,7 +186,7 @@ static struct pace run_ebsp(const struct elv_params *params)
     return pace_of_world();
 }
 
-/* ---- the table */
+/* The table. */
 
 static void add(struct elv_params *p, const char *name, enum elv_param_kind kind, double value,
                 const char *word)

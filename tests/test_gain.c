@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "server/gain.h"
+#include "tests/commit_case.h"
 
 static void assert_near(double a, double b)
 {
@@ -17,21 +18,6 @@ static void assert_near(double a, double b)
 }
 
 static const struct elv_gain_work step = {.steps = 1};
-
-/* What a version says when the gradients have exactly this norm and variance. */
-static struct elv_sync_commit commit_of(double norm, double variance, uint32_t n, double loss,
-                                        double rate)
-{
-    const double mean_norm2 = (norm + variance / n) * rate * rate;
-    return (struct elv_sync_commit){
-        .round.n_got = n,
-        .loss = loss,
-        .mean_norm2 = mean_norm2,
-        .norm2 = mean_norm2 + variance * (1.0 - 1.0 / n) * rate * rate,
-        .n_effective = n,
-        .rate = rate,
-    };
-}
 
 static void sums_tell_variance_and_norm(void **state)
 {

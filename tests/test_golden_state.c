@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "tests/state_file.h"
 #include "tests/state_runs.h"

@@ -11,7 +11,7 @@
 
 #include "tests/html_fixture.h"
 
-/* --- a page's form --- */
+/* A page's form. */
 
 enum { DEPTH = 64, NAME = 24 };
 
@@ -118,7 +118,7 @@ static void check_no_strange_number(const char *page)
     assert_null(strstr(page, "-inf"));
 }
 
-/* --- tests --- */
+/* Tests. */
 
 static const char *const cards[] = {"accuracy", "loss",  "waiting",   "comparison", "wanted",
                                     "fairness", "bytes", "staleness", "settings"};
@@ -333,7 +333,7 @@ static void too_little_scratch_is_refused_before_anything_is_written(void **stat
     html_fixture_free(&f);
 }
 
-/* --- figures --- */
+/* Figures. */
 
 static void the_headline_names_the_policy_that_reached_the_target_first(void **state)
 {
@@ -445,7 +445,7 @@ static void lines_have_few_points_however_many_rounds(void **state)
     html_fixture_free(&f);
 }
 
-/* --- colours --- */
+/* Colours. */
 
 static double channel(const char *hex)
 {

@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <string.h>
 
 #include "server/kept.h"
 #include "server/roster.h"

@@ -103,7 +103,7 @@ static void a_round_closes_with_the_goal(void **st)
     assert_true(overselect->interrupts(state, &cfg, (struct elv_sync_client){0, 1}));
 }
 
-/* ---- sent away */
+/* Sent away. */
 
 static double retry_s(const struct elv_sync_round *r, uint32_t client, elv_time_us now)
 {
@@ -190,7 +190,7 @@ static void without_a_round_clients_wait(void **st)
     assert_int_equal(g.start, ELV_SYNC_HOLD);
 }
 
-/* ---- enough are left */
+/* Enough are left. */
 
 static double log_choose(double n, double k)
 {
@@ -250,7 +250,7 @@ static void a_third_more_clients_make_up_for_those_that_drop_out(void **st)
     }
 }
 
-/* ---- parameters */
+/* Parameters. */
 
 static bool is_fine(char why[ELV_JOB_ERROR_MAX], uint32_t *line)
 {

@@ -247,16 +247,23 @@ static void what_cannot_be_simulated_is_refused(void **state)
 {
     (void)state;
     static const struct {
-        const char *keys[8]; /* section, key, value */
+        const char *keys[10]; /* section, key, value */
         enum elv_lab_origin of;
         const char *says; /* NULL: fine */
     } rows[] = {
         {{NULL}, ELV_LAB_OF_JOB, NULL},
         {{"world", "clients", "0"}, ELV_LAB_OF_WORLD, "--clients N"},
-        {{"select", "count", "17"}, ELV_LAB_OF_JOB, "at most the number of clients"},
-        {{"sync", "quorum", "17"}, ELV_LAB_OF_JOB, "at most the number of clients"},
-        {{"select", "min_clients", "17"}, ELV_LAB_OF_JOB, "at most the number of clients"},
+        {{"select", "count", "17"}, ELV_LAB_OF_JOB, "count is at most 16, as many clients"},
+        {{"sync", "quorum", "17"}, ELV_LAB_OF_JOB, "quorum is at most 16"},
+        {{"select", "min_clients", "17"}, ELV_LAB_OF_JOB, "min_clients is at most 16"},
         {{"sync", "policy", "backup", "sync", "k", "17"}, ELV_LAB_OF_JOB, "k is at most"},
+        {{"sync", "policy", "backup", "sync", "backup", "16"}, ELV_LAB_OF_JOB, "backup is less"},
+        {{"sync", "policy", "overselect", "sync", "goal", "17"}, ELV_LAB_OF_JOB, "goal is at most"},
+        {{"sync", "policy", "dbw", "sync", "k_min", "17"}, ELV_LAB_OF_JOB, "k_min is at most"},
+        {{"sync", "policy", "asp", "aggregate", "max_weight", "4294967295", "world", "clients",
+          "1000000"},
+         ELV_LAB_OF_JOB,
+         "max_weight times"},
         {{"sync", "policy", "anarchy"}, ELV_LAB_OF_JOB, "anarchy is not known"},
         {{"job", "rounds", "0"}, ELV_LAB_OF_JOB, "a run needs an end"},
         {{"job", "rounds", "0", "world", "horizon", "9s"}, ELV_LAB_OF_WORLD, "nothing takes time"},
@@ -266,6 +273,19 @@ static void what_cannot_be_simulated_is_refused(void **state)
         {{"world", "learning", "nothing", "job", "target_accuracy", "1"},
          ELV_LAB_OF_WORLD,
          "no target is ever reached"},
+        {{"world", "target_loss", "1", "data", "holdout", "0.2", "eval", "on", "clients"},
+         ELV_LAB_OF_JOB,
+         "[eval] on = server"},
+        {{"world", "learning", "logistic", "world", "samples", "1000001"},
+         ELV_LAB_OF_WORLD,
+         "samples is at most"},
+        {{"world", "learning", "logistic", "world", "dimensions", "4096", "world", "samples",
+          "100000"},
+         ELV_LAB_OF_WORLD,
+         "2^26"},
+        {{"world", "learning", "logistic", "world", "spread", "0.0001"},
+         ELV_LAB_OF_WORLD,
+         "from 0.001"},
         {{"world", "detail", "messages"}, ELV_LAB_OF_WORLD, "learning = network"},
         {{"faults", "disk_error", "5s"}, ELV_LAB_OF_WORLD, "detail = messages"},
     };
@@ -274,7 +294,7 @@ static void what_cannot_be_simulated_is_refused(void **state)
         set("job", "rounds", "1");
         set("world", "learning", "quadratic");
         set("world", "clients", "16");
-        for (int k = 0; rows[i].keys[k] != NULL && k < 6; k += 3)
+        for (int k = 0; rows[i].keys[k] != NULL; k += 3)
             assert_int_equal(elv_lab_setup_set(&setup, rows[i].keys[k], rows[i].keys[k + 1],
                                                rows[i].keys[k + 2], ELV_JOB_OVERRIDE, why),
                              ELV_OK);

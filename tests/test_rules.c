@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <string.h>
 
 #include "server/param.h"
 #include "server/policies.h"

@@ -548,6 +548,37 @@ static void updates_are_divided_as_the_policy_says(void **state)
     }
 }
 
+static void who_claims_much_and_then_little_moves_the_model_by_no_more(void **state)
+{
+    (void)state;
+    static struct world w;
+    static float before[1020], v[1020];
+    double sum[1020] = {0};
+    start(&w, 2);
+    told.enough = 2;
+    told.scale = (struct elv_sync_scale){.by = ELV_SYNC_BY_FLEET, .step = 1.0};
+    memcpy(before, elv_server_model(w.s), sizeof before);
+    static const uint32_t claims[] = {90, 10};
+    for (size_t k = 0; k < 2; k++) {
+        static struct upload u;
+        struct elv_ticket t;
+        stream_work(&w, 1, &t);
+        world_update(&w, 1, &t, v);
+        for (uint32_t p = 0; p < 1020; p++)
+            sum[p] += claims[k] * (double)v[p];
+        stream_encode(&w, &u, 1, &t);
+        u.commit.samples = claims[k];
+        for (uint32_t i = 0; i < u.n_chunks; i++)
+            world_put(&w, &u, i);
+        assert_int_equal(world_verdict(world_commit(&w, &u), NULL), ELV_ACCEPTED);
+    }
+    assert_int_equal(stats(&w)->version, 1);
+    for (uint32_t p = 0; p < 1020; p++) /* client 2 has 20 */
+        assert_true(fabs((double)elv_server_model(w.s)[p] - (double)before[p] - sum[p] / 110) <
+                    1e-6);
+    world_free(&w);
+}
+
 static void models_are_mixed_with_those_the_clients_started_from(void **state)
 {
     (void)state;
@@ -731,6 +762,7 @@ int main(void)
         cmocka_unit_test(the_end_of_the_job_ends_all_work),
         cmocka_unit_test(a_survey_ends_a_stream_like_any_job),
         cmocka_unit_test(updates_are_divided_as_the_policy_says),
+        cmocka_unit_test(who_claims_much_and_then_little_moves_the_model_by_no_more),
         cmocka_unit_test(models_are_mixed_with_those_the_clients_started_from),
         cmocka_unit_test(the_report_says_how_stale_the_updates_were),
         cmocka_unit_test(a_log_goes_on_while_somebody_uploads_and_is_another_then),

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/core.h"
 #include "tests/stream_world.h"
 
 enum { PEERS = 3, VERSIONS = 5, NUMBERS = 200 };
@@ -218,6 +217,52 @@ static void failing_stores_count_what_was_acknowledged_once(void **state)
     }
 }
 
+/* The version's transaction fails, then the server is told to stop: what it puts down must not name
+ * the log that the version would have begun. */
+static void stopping_after_a_version_could_not_be_stored_loses_no_update(void **state)
+{
+    (void)state;
+    for (uint32_t fails = 1; fails < 4; fails++) {
+        static struct world w;
+        struct elv_event stop = {.kind = ELV_EV_STOP};
+        prepare(&w, fails % 2 == 0);
+        world_start(&w);
+        world_join(&w, 1);
+        world_join(&w, 2);
+        for (uint32_t peer = 1; peer <= 2; peer++) {
+            stream_work(&w, peer, &peers[peer].t);
+            make(&w, peer);
+            for (uint32_t i = 0; i < peers[peer].u.n_chunks; i++)
+                world_put(&w, &peers[peer].u, i);
+        }
+        assert_int_equal(world_verdict(world_commit(&w, &peers[1].u), NULL), ELV_ACCEPTED);
+        w.halt_storing = true; /* both count, and the version waits for the disk */
+        world_commit(&w, &peers[2].u);
+        w.halt_storing = false;
+        w.disk.fail = fails;
+        world_settle(&w);
+        assert_int_equal(elv_server_stats(w.s)->version, 0);
+        w.disk.fail = 0;
+        world_event(&w, &stop);
+        world_settle(&w);
+        assert_true(w.ended);
+        world_crash(&w, fails % 2 == 0);
+        world_start(&w);
+        assert_int_equal(elv_server_stats(w.s)->version, 1);
+        assert_int_equal(elv_server_stats(w.s)->rounds_abandoned, 0);
+        assert_int_equal(weight_of_all(&w), (peers[1].u.assignment + peers[2].u.assignment)
+                                                << elv_server_stats(w.s)->weight_bits);
+        bool ended = false;
+        peers[1].has = peers[2].has = false;
+        for (uint32_t i = 0; i < 10 * VERSIONS && !ended; i++)
+            for (uint32_t peer = 1; peer <= PEERS; peer++)
+                turn(&w, peer, &ended);
+        assert_true(ended);
+        assert_int_equal(w.disk.n_logs, 0);
+        world_free(&w);
+    }
+}
+
 static void a_transfer_goes_on_where_it_was_over_publications_and_restarts(void **state)
 {
     (void)state;
@@ -379,6 +424,7 @@ int main(void)
         cmocka_unit_test(dying_at_any_request_counts_what_was_acknowledged_once),
         cmocka_unit_test(dying_again_and_again_loses_nothing),
         cmocka_unit_test(failing_stores_count_what_was_acknowledged_once),
+        cmocka_unit_test(stopping_after_a_version_could_not_be_stored_loses_no_update),
         cmocka_unit_test(a_transfer_goes_on_where_it_was_over_publications_and_restarts),
         cmocka_unit_test(a_restart_gives_the_rest_of_the_time_and_no_more),
         cmocka_unit_test(several_updates_of_one_client_fold_again),

@@ -5,6 +5,7 @@
  * processors, and tells what they came to: a line a run, a table and a line a label on standard
  * output, files where --out says. The runs' own parts are in ports/sim/lab. */
 #define _POSIX_C_SOURCE 200809L
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "ports/sim/elver_sim_joint.h"
 #include "ports/sim/elver_sim_sweep.h"
 #include "ports/sim/lab/spread.h"
+#include "ports/sim/queue.h"
 
 static atomic_bool stop;
 static volatile sig_atomic_t stopped_by;
@@ -109,11 +111,51 @@ static int tell_interrupted(const struct elv_sim_experiment *x)
     return 128 + stopped_by;
 }
 
+/* Where there is a horizon, nothing happens until then either. */
+static bool ended_early(const struct elv_sim_run *run)
+{
+    return run->outcome.end == ELV_LAB_END_STUCK ||
+           (run->outcome.end == ELV_LAB_END_IDLE && run->variant->setup.world.world.horizon_s <= 0);
+}
+
+static void warn_of(const struct elv_sim_experiment *x, const struct elv_lab_outcome *first,
+                    uint32_t n)
+{
+    fprintf(stderr, "elver-sim: %s: %" PRIu32 " of %" PRIu32 " runs ended early, the first at ",
+            first->label, n, x->n_seeds);
+    fprintf(stderr, "%.1f s with version %" PRIu32 ": %s\n", (double)first->summary.ended / 1e6,
+            first->summary.version,
+            first->end == ELV_LAB_END_IDLE
+                ? "nothing could happen any more; are there clients enough, and do they stay?"
+                : "no version came in a day and a thousand deadlines; are they long enough, and "
+                  "clients "
+                  "enough for the quorum? A horizon would be waited for");
+}
+
+/* Of each label, once. */
+static void warn_of_early_ends(const struct elv_sim_experiment *x)
+{
+    for (uint32_t v = 0; v < x->n_variants; v++) {
+        const struct elv_sim_run *runs = &x->runs[v * x->n_seeds];
+        const struct elv_lab_outcome *first = NULL;
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < x->n_seeds; i++) {
+            if (!runs[i].finished || !ended_early(&runs[i]))
+                continue;
+            first = n++ == 0 ? &runs[i].outcome : first;
+        }
+        if (n > 0)
+            warn_of(x, first, n);
+    }
+}
+
 static int missed(const struct elv_sim_experiment *x)
 {
-    for (uint32_t i = 0; i < x->n_runs; i++)
-        if (x->runs[i].outcome.has_target && !x->runs[i].outcome.summary.reached)
+    for (uint32_t i = 0; i < x->n_runs; i++) {
+        const struct elv_lab_outcome *o = &x->runs[i].outcome;
+        if ((o->has_target && !o->summary.reached) || ended_early(&x->runs[i]))
             return ELV_SIM_MISSED;
+    }
     return EXIT_SUCCESS;
 }
 
@@ -131,6 +173,7 @@ static int run_all(struct elv_sim_experiment *x)
     status = elv_sim_sweep_run(x, threads, &stop);
     const bool complete = status == EXIT_SUCCESS && count_finished(x) == x->n_runs;
     tell_runs(x);
+    warn_of_early_ends(x);
     if (complete)
         status = tell_labels(x);
     if (complete && status == EXIT_SUCCESS)
@@ -150,6 +193,33 @@ static void catch_signals(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+}
+
+/* A reader that is gone and a limit on files are errors of writing like others. */
+static void ignore_signals(void)
+{
+    struct sigaction action = {.sa_handler = SIG_IGN};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGPIPE, &action, NULL);
+    sigaction(SIGXFSZ, &action, NULL);
+}
+
+/* On whatever thread; what was written so far is under names of its own. */
+static void no_memory(void)
+{
+    static const char text[] = "elver-sim: out of memory; fewer clients, or fewer --threads, take "
+                               "less\n";
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
+        _exit(128);
+    _exit(EXIT_FAILURE);
+}
+
+/* What is printed is a result, too. */
+static int flushed(int status)
+{
+    if (fflush(stdout) == 0 && ferror(stdout) == 0)
+        return status;
+    return elv_sim_complain("standard output", "it cannot be written");
 }
 
 /* Each variant is checked; what is printed holds for all of them. */
@@ -172,9 +242,11 @@ int main(int argc, char **argv)
     static struct elv_sim_experiment x;
     if (elv_posix_keep_streams() != ELV_OK)
         return EXIT_FAILURE;
+    ignore_signals();
+    elv_sim_on_no_memory(no_memory);
     int status = elv_sim_options_take(argc, argv, &asked);
     if (status >= 0)
-        return status;
+        return flushed(status);
     if (asked.print) {
         status = print_config(&asked, &x);
     } else {
@@ -184,5 +256,5 @@ int main(int argc, char **argv)
             status = run_all(&x);
     }
     elv_sim_experiment_free(&x);
-    return status;
+    return flushed(status);
 }

@@ -39,6 +39,15 @@ static int wrong(const char *what, const char *why)
     return ELV_SIM_USAGE;
 }
 
+static int not_loaded(const char *path, enum elv_err err)
+{
+    if (err == ELV_ERR_MISSING)
+        return wrong(path, "No such file or directory");
+    if (err == ELV_ERR_FULL)
+        return wrong(path, "the file is too large");
+    return wrong(path, err == ELV_ERR_IO ? strerror(errno) : elv_err_text(err));
+}
+
 /* Traces. */
 
 static int parse_trace(struct elv_sim_trace *t, struct elv_bytes text)
@@ -60,7 +69,7 @@ static int load_trace(struct elv_sim_data *d, const char *path)
     size_t len;
     const enum elv_err err = elv_posix_load(path, FILE_MAX, &bytes, &len);
     if (err != ELV_OK)
-        return wrong(path, err == ELV_ERR_IO ? strerror(errno) : elv_err_text(err));
+        return not_loaded(path, err);
     struct elv_sim_trace *t = calloc(1, sizeof *t);
     int status = t == NULL ? elv_sim_complain(path, "out of memory") : EXIT_SUCCESS;
     if (t != NULL) {
@@ -189,7 +198,7 @@ static int load_start(const struct elv_job *job, struct elv_sim_inputs *in)
     float *start = NULL;
     enum elv_err err = elv_posix_load(job->start, FILE_MAX, &bytes, &len);
     if (err != ELV_OK)
-        return wrong(job->start, err == ELV_ERR_IO ? strerror(errno) : elv_err_text(err));
+        return not_loaded(job->start, err);
     err = read_start(&job->model, (struct elv_bytes){bytes, len}, &start);
     elv_sha256(bytes, len, in->start_digest);
     free(bytes);

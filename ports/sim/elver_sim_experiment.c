@@ -25,10 +25,11 @@ static const char *label_of(const struct elv_sim_experiment *x, const struct elv
     return x->asked->plan.n_sweeps > 0 ? v->label : "";
 }
 
+/* `line` 0: of the job file as a whole. */
 static int refuse(const struct elv_sim_experiment *x, const struct elv_sim_variant *v,
-                  const char *why)
+                  uint32_t line, const char *why)
 {
-    struct elv_lab_fault fault = {.of = ELV_LAB_OF_JOB};
+    struct elv_lab_fault fault = {.of = ELV_LAB_OF_JOB, .line = line};
     snprintf(fault.why, sizeof fault.why, "%s", why);
     return elv_sim_judge(x->asked, label_of(x, v), &fault);
 }
@@ -42,7 +43,7 @@ static int make_variant(struct elv_sim_experiment *x, uint32_t i)
     const enum elv_err err = elv_lab_plan_apply(&x->asked->plan, i, &v->setup, fault.why);
     elv_lab_plan_label(&x->asked->plan, i, v->setup.job.sync, v->label);
     if (err != ELV_OK)
-        return refuse(x, v, fault.why);
+        return refuse(x, v, ELV_JOB_OVERRIDE, fault.why);
     int status = elv_sim_data_trace(&x->data, &v->setup, &v->inputs);
     if (status != EXIT_SUCCESS)
         return status;
@@ -66,7 +67,7 @@ static int find_partition(const struct elv_sim_experiment *x, struct elv_sim_run
     if (v->inputs.train == NULL)
         return EXIT_SUCCESS;
     if (elv_lab_split_new(&split, &cfg, why) != ELV_OK)
-        return refuse(x, v, why);
+        return refuse(x, v, 0, why);
     memcpy(run->outcome.partition, split.digest, sizeof split.digest);
     elv_lab_split_free(&split);
     return EXIT_SUCCESS;

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #define ELV_SIM_PATH_MAX 1024u
@@ -16,7 +17,8 @@
 struct elv_sim_file { /* starts as zeros: nothing is written */
     FILE *at;
     char path[ELV_SIM_PATH_MAX];
-    bool failed;
+    uint64_t size; /* put so far; what it was stays when the file is closed */
+    int fault;     /* errno of the first failure; 0: none */
 };
 
 /* "DIR/LEAF"; false: too long. */
@@ -24,8 +26,11 @@ bool elv_sim_path(char path[ELV_SIM_PATH_MAX], const char *dir, const char *leaf
 
 bool elv_sim_file_open(struct elv_sim_file *f, const char *dir, const char *leaf);
 void elv_sim_file_put(struct elv_sim_file *f, const char *text, size_t len);
-/* All three do nothing with a file that is not open. True: it is complete and in its place. */
+/* These do nothing with a file that is not open. True: it is complete and in its place. */
 bool elv_sim_file_keep(struct elv_sim_file *f);
 void elv_sim_file_drop(struct elv_sim_file *f);
+
+/* Whether DIR/LEAF is a file of this size; of size 0: whether there is none. */
+bool elv_sim_file_is(const char *dir, const char *leaf, uint64_t size);
 
 #endif

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ports/posix/file.h"
+#include "ports/sim/elver_sim_files.h"
 #include "ports/sim/elver_sim_joint.h"
 #include "ports/sim/elver_sim_run.h"
 #include "ports/sim/lab/fields.h"
@@ -74,10 +75,11 @@ static bool is_configuration(struct elv_text json, const uint8_t digest[ELV_SHA2
 static void remove_files(const char *dir)
 {
     static const char *const leaves[] = {
-        "rounds.csv",        "events.jsonl",           "summary.json",
-        "manifest.json",     "participation.csv",      "report.html",
-        "host.json",         "rounds.csv.part",        "events.jsonl.part",
-        "summary.json.part", "participation.csv.part", "report.html.part"};
+        "rounds.csv",         "events.jsonl",           "summary.json",
+        "manifest.json",      "participation.csv",      "report.html",
+        "host.json",          "rounds.csv.part",        "events.jsonl.part",
+        "summary.json.part",  "participation.csv.part", "report.html.part",
+        "manifest.json.part", "host.json.part"};
     char path[ELV_SIM_PATH_MAX];
     for (size_t i = 0; i < sizeof leaves / sizeof leaves[0]; i++)
         if (elv_sim_path(path, dir, leaves[i]))
@@ -122,6 +124,15 @@ static int check_old(const struct elv_sim_experiment *x)
     return EXIT_SUCCESS;
 }
 
+/* All its files are as long as they were: a crash of the machine may have cost their ends, or
+ * somebody has removed one. */
+static bool is_whole(const struct elv_lab_outcome *o, const char *folder)
+{
+    return elv_sim_file_is(folder, "rounds.csv", o->rounds_bytes) &&
+           elv_sim_file_is(folder, "events.jsonl", o->events_bytes) &&
+           elv_sim_file_is(folder, "participation.csv", o->participation_bytes);
+}
+
 /* Whether it ended in an earlier call of the program. */
 static void find_finished(const struct elv_sim_experiment *x, struct elv_sim_run *run)
 {
@@ -133,7 +144,7 @@ static void find_finished(const struct elv_sim_experiment *x, struct elv_sim_run
         return;
     if (is_configuration((struct elv_text){json, len}, run->outcome.configuration) &&
         elv_lab_outcome_read((struct elv_text){json, len}, &found) &&
-        found.seed == run->outcome.seed) {
+        found.seed == run->outcome.seed && is_whole(&found, folder)) {
         run->outcome = found;
         run->finished = true;
     }

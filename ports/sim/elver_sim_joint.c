@@ -2,22 +2,18 @@
 #define _DEFAULT_SOURCE
 #include "ports/sim/elver_sim_joint.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "kernels/kernels.h"
 #include "ports/sim/elver_sim_pen.h"
 #include "ports/sim/lab/spread.h"
 
-static int no_file(const struct elv_sim_experiment *x, const char *leaf)
+static int no_file(const struct elv_sim_pen *p)
 {
-    char path[ELV_SIM_PATH_MAX];
-    return elv_sim_complain(elv_sim_path(path, x->asked->out, leaf) ? path : leaf,
-                            "it cannot be written");
+    return elv_sim_complain(p->file.path, strerror(p->file.fault));
 }
 
 /* manifest.json */
@@ -138,8 +134,10 @@ void elv_sim_common_setup(const struct elv_sim_experiment *x, struct elv_lab_set
 {
     struct elv_lab_fault unused;
     *out = x->asked->plan.n_sweeps == 0 ? x->variants[0].setup : x->asked->setup;
-    if (x->asked->plan.n_sweeps > 0)
-        (void)elv_lab_setup_check(out, &unused);
+    if (x->asked->plan.n_sweeps == 0)
+        return;
+    out->world.world.trace = x->variants[0].setup.world.world.trace;
+    (void)elv_lab_setup_check(out, &unused);
 }
 
 int elv_sim_write_manifest(const struct elv_sim_experiment *x)
@@ -149,7 +147,7 @@ int elv_sim_write_manifest(const struct elv_sim_experiment *x)
     struct elv_lab_setup setup;
     elv_sim_common_setup(x, &setup);
     if (!elv_sim_pen_open(&p, x->asked->out, "manifest.json"))
-        return no_file(x, "manifest.json");
+        return no_file(&p);
     elv_sim_pen_key(&p, 1, "configuration");
     elv_sim_pen_digest(&p, x->configuration);
     elv_sim_pen_key(&p, 1, "arithmetic");
@@ -202,7 +200,7 @@ int elv_sim_write_summary(const struct elv_sim_experiment *x)
         return elv_sim_complain("summary.json", "out of memory");
     if (!elv_sim_pen_open(&p, x->asked->out, "summary.json")) {
         free(outcomes);
-        return no_file(x, "summary.json");
+        return no_file(&p);
     }
     elv_sim_pen_key(&p, 1, "kind");
     elv_sim_pen_text(&p, "sweep");
@@ -277,7 +275,7 @@ int elv_sim_write_host(const struct elv_sim_experiment *x, uint32_t threads, dou
     struct rusage use = {0};
     (void)getrusage(RUSAGE_SELF, &use);
     if (!elv_sim_pen_open(&p, x->asked->out, "host.json"))
-        return no_file(x, "host.json");
+        return no_file(&p);
     elv_sim_pen_key(&p, 1, "kernels");
     elv_sim_pen_text(&p, x->kernels->name);
     elv_sim_pen_key(&p, 1, "threads");

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ports/sim/elver_sim_learner.h"
 
-#include <string.h>
-
 #include "common/text.h"
 #include "ports/sim/lab/learn_logistic.h"
 #include "ports/sim/lab/learn_network.h"

@@ -10,7 +10,6 @@
 #include "common/text.h"
 #include "elver/version.h"
 #include "ports/inih/ini.h"
-#include "server/value.h"
 
 static const char usage_text[] =
     "elver-sim --job JOB.ini --world WORLD.ini --clients N [OPTION]...\n"
@@ -44,8 +43,8 @@ static const char usage_text[] =
     "  -h, --help               this text; -V, --version: the version\n"
     "\n"
     "Standard output: a line `run ...` for each run, a table, and a line `result ...` for each\n"
-    "label. Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 a run missed its target,\n"
-    "130 or 143 interrupted.\n"
+    "label. Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 a run missed its target or\n"
+    "ended before its rounds, with no horizon to wait for, 130 or 143 interrupted.\n"
     "The variable ELV_KERNELS names a kernel table (ref, x86-64-v2, ...) instead of the best "
     "one.\n";
 
@@ -55,7 +54,7 @@ int elv_sim_complain(const char *what, const char *why)
     return EXIT_FAILURE;
 }
 
-int elv_sim_misuse(const char *why)
+static int misuse(const char *why)
 {
     fprintf(stderr, "elver-sim: %s\nTry 'elver-sim --help'.\n", why);
     return ELV_SIM_USAGE;
@@ -135,7 +134,7 @@ static int apply_set(struct elv_sim_options *o, const char *text)
     const char *dot = strchr(text, '.'), *equals = strchr(text, '=');
     if (dot == NULL || equals == NULL || equals < dot || (size_t)(dot - text) >= sizeof section ||
         (size_t)(equals - dot) > sizeof key)
-        return elv_sim_misuse("--set takes SECTION.KEY=VALUE");
+        return misuse("--set takes SECTION.KEY=VALUE");
     snprintf(section, sizeof section, "%.*s", (int)(dot - text), text);
     snprintf(key, sizeof key, "%.*s", (int)(equals - dot - 1), dot + 1);
     if (elv_lab_setup_set(&o->setup, section, key, equals + 1, ELV_JOB_OVERRIDE, why) == ELV_OK)
@@ -154,10 +153,9 @@ static int read_all(struct elv_sim_options *o)
         status = apply_set(o, o->sets[i]);
     if (status != EXIT_SUCCESS)
         return status;
-    if (elv_lab_setup_until(&o->setup, o->until, why) == ELV_OK)
-        return EXIT_SUCCESS;
-    elv_sim_complain("--until", why);
-    return ELV_SIM_USAGE;
+    if (elv_lab_setup_until(&o->setup, o->until, why) != ELV_OK)
+        return refuse_flag("--until", o->until[1] == NULL ? o->until[0] : "", why);
+    return EXIT_SUCCESS;
 }
 
 static int plan_all(struct elv_sim_options *o)
@@ -170,7 +168,7 @@ static int plan_all(struct elv_sim_options *o)
         ELV_OK)
         return refuse_flag("--seeds", o->seeds, why);
     if (elv_lab_plan_variants(&o->plan) == 0)
-        return elv_sim_misuse("more than 10000 runs; give fewer values or seeds");
+        return misuse("more than 10000 runs; give fewer values or seeds");
     return EXIT_SUCCESS;
 }
 
@@ -217,7 +215,7 @@ static int add(const char **list, uint32_t max, const char *text)
     while (list[n] != NULL)
         n++;
     if (n == max)
-        return elv_sim_misuse("the same flag is given too often");
+        return misuse("the same flag is given too often");
     list[n] = text;
     return -1;
 }
@@ -312,11 +310,11 @@ static int parse(int argc, char **argv, struct elv_sim_options *o)
     while (early < 0 && (c = getopt_long(argc, argv, "j:w:n:s:o:hV", flags, NULL)) != -1)
         early = take_flag(o, c);
     if (early < 0 && optind < argc)
-        return elv_sim_misuse("it takes no arguments besides its flags");
+        return misuse("it takes no arguments besides its flags");
     if (early < 0 && o->job_path == NULL && !o->print)
-        return elv_sim_misuse("a job is missing: --job FILE");
+        return misuse("a job is missing: --job FILE");
     if (early < 0 && o->out != NULL && o->out[0] == '\0')
-        return elv_sim_misuse("--out takes a folder");
+        return misuse("--out takes a folder");
     return early;
 }
 

@@ -43,7 +43,5 @@ int elv_sim_judge(const struct elv_sim_options *o, const char *label,
 
 /* "elver-sim: WHAT: WHY"; returns 1. */
 int elv_sim_complain(const char *what, const char *why);
-/* The same, pointing to --help; returns 2. */
-int elv_sim_misuse(const char *why);
 
 #endif

@@ -24,7 +24,7 @@ int elv_sim_pen_close(struct elv_sim_pen *p)
     elv_sim_pen_end(p, 0, '}');
     elv_sim_pen_put(p, "\n");
     return elv_sim_file_keep(&p->file) ? EXIT_SUCCESS
-                                       : elv_sim_complain(p->file.path, "it cannot be written");
+                                       : elv_sim_complain(p->file.path, strerror(p->file.fault));
 }
 
 void elv_sim_pen_put(struct elv_sim_pen *p, const char *text)

@@ -8,9 +8,9 @@
 #include "ports/posix/file.h"
 #include "ports/sim/elver_sim_joint.h"
 #include "ports/sim/elver_sim_run.h"
-#include "ports/sim/lab/fields.h"
 #include "ports/sim/lab/html.h"
 #include "ports/sim/lab/rounds_csv.h"
+#include "server/value.h"
 
 #define CSV_MAX ((size_t)4 << 30)
 #define ROUNDS_MAX                                                                                 \
@@ -185,8 +185,9 @@ static enum elv_err write_page(const struct elv_html_report *report, struct elv_
     return elv_sim_file_keep(file) ? ELV_OK : ELV_ERR_IO;
 }
 
-static enum elv_err write_report(const struct elv_sim_experiment *x,
-                                 const struct elv_html_run *runs, const struct settings *s)
+/* NULL, or what went wrong. */
+static const char *write_report(const struct elv_sim_experiment *x, const struct elv_html_run *runs,
+                                const struct settings *s)
 {
     char title[128];
     struct elv_sim_file file;
@@ -201,10 +202,12 @@ static enum elv_err write_report(const struct elv_sim_experiment *x,
                                            .target_accuracy = s->setup.job.target_accuracy,
                                            .target_loss = s->setup.world.world.target_loss};
     if (!elv_sim_file_open(&file, x->asked->out, "report.html"))
-        return ELV_ERR_IO;
+        return strerror(file.fault);
     const enum elv_err err = write_page(&report, &file);
     elv_sim_file_drop(&file);
-    return err;
+    if (file.fault != 0)
+        return strerror(file.fault);
+    return err == ELV_OK ? NULL : elv_err_text(err);
 }
 
 int elv_sim_write_report(const struct elv_sim_experiment *x)
@@ -213,14 +216,17 @@ int elv_sim_write_report(const struct elv_sim_experiment *x)
     const uint32_t most = share > ROUNDS_LEAST ? share : ROUNDS_LEAST;
     struct elv_html_run *runs = calloc(x->n_runs, sizeof *runs);
     struct settings *settings = calloc(1, sizeof *settings);
+    const char *why = NULL;
     enum elv_err err = runs == NULL || settings == NULL ? ELV_ERR_MEMORY : ELV_OK;
     for (uint32_t i = 0; err == ELV_OK && i < x->n_runs; i++)
         err = read_run(x, i, most, &runs[i]);
     if (err == ELV_OK) {
         take_settings(x, settings);
-        err = write_report(x, runs, settings);
+        why = write_report(x, runs, settings);
+    } else {
+        why = elv_err_text(err);
     }
     free_runs(runs, x->n_runs);
     free(settings);
-    return err == ELV_OK ? EXIT_SUCCESS : elv_sim_complain("report.html", elv_err_text(err));
+    return why == NULL ? EXIT_SUCCESS : elv_sim_complain("report.html", why);
 }

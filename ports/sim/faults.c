@@ -30,7 +30,8 @@ struct source {
     struct elv_sim_crash crash;
     bool up, down; /* what is cut */
     enum elv_err fails_with;
-    bool on; /* a cut or a bad spell, now */
+    bool on;                 /* a cut or a bad spell, now */
+    struct source *next_cut; /* on: another one that cuts links now */
     struct source *next;
 };
 
@@ -38,7 +39,7 @@ struct elv_sim_faults {
     struct elv_sim *world;
     uint64_t seed;
     elv_time_us until;
-    struct source *sources;
+    struct source *sources, *cuts; /* all; those that cut links now */
     uint32_t n_sources, n_strikes;
     struct elv_sim_faults_watch watch;
 };
@@ -50,16 +51,25 @@ static void set_link(struct elv_sim_faults *f, uint32_t client)
 {
     struct elv_sim_link *link = elv_sim_link(f->world, client);
     link->cut_up = link->cut_down = false;
-    for (const struct source *s = f->sources; s != NULL; s = s->next) {
-        if (s->kind != CUT || !s->on || client < s->node || client - s->node >= s->n)
+    for (const struct source *s = f->cuts; s != NULL; s = s->next_cut) {
+        if (client < s->node || client - s->node >= s->n)
             continue;
         link->cut_up = link->cut_up || s->up;
         link->cut_down = link->cut_down || s->down;
     }
 }
 
-static void set_links(const struct source *s)
+static void set_links(struct source *s)
 {
+    struct source **at = &s->faults->cuts;
+    if (s->on) {
+        s->next_cut = *at;
+        *at = s;
+    } else {
+        while (*at != s)
+            at = &(*at)->next_cut;
+        *at = s->next_cut;
+    }
     for (uint32_t i = 0; i < s->n; i++)
         set_link(s->faults, s->node + i);
 }
@@ -91,7 +101,7 @@ static void come_back(void *ctx, uint32_t starts)
     struct elv_sim *w = s->faults->world;
     if (elv_sim_starts(w, s->node) != starts)
         return;
-    if (elv_sim_ended(w, s->node, NULL))
+    if (!elv_sim_up(w, s->node) && elv_sim_ended(w, s->node, NULL))
         elv_sim_start(w, s->node);
     else
         elv_sim_at(w, elv_sim_now(w) + 1000000, come_back, s, starts);

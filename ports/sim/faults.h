@@ -14,7 +14,8 @@
 
 struct elv_sim_faults;
 
-/* `until`: by the world's time; nothing strikes at it or later, and what was broken is whole. */
+/* `until`: by the world's time; nothing strikes at it or later, and what was broken is whole.
+ * ELV_NEVER: for as long as the world runs. */
 struct elv_sim_faults *elv_sim_faults_new(struct elv_sim *w, uint64_t seed, elv_time_us until);
 void elv_sim_faults_free(struct elv_sim_faults *f);
 

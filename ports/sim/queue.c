@@ -6,20 +6,25 @@
 #include "common/assert.h"
 #include "common/size.h"
 
-void *elv_sim_alloc(size_t len)
+static void (*no_memory)(void);
+
+void elv_sim_on_no_memory(void (*end)(void)) { no_memory = end; }
+
+static void *checked(void *p)
 {
-    void *p = calloc(1, len > 0 ? len : 1);
+    if (p == NULL && no_memory != NULL)
+        no_memory();
     ELV_ASSERT(p != NULL);
     return p;
 }
+
+void *elv_sim_alloc(size_t len) { return checked(calloc(1, len > 0 ? len : 1)); }
 
 void *elv_sim_grow(void *old, size_t n, size_t size)
 {
     size_t len = 0;
     ELV_ASSERT(elv_size_mul(n, size, &len) && len > 0);
-    void *p = realloc(old, len);
-    ELV_ASSERT(p != NULL);
-    return p;
+    return checked(realloc(old, len));
 }
 
 static bool before(const struct elv_sim_entry *a, const struct elv_sim_entry *b)

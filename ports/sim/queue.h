@@ -48,5 +48,8 @@ void elv_sim_timers_free(struct elv_sim_timers *t);
 /* Memory for the simulated world: a run that cannot have it stops. */
 void *elv_sim_alloc(size_t len);                      /* zeroed */
 void *elv_sim_grow(void *old, size_t n, size_t size); /* not zeroed */
+/* What stopping means to a program: `end` does not return, and may be called by any thread. Without
+ * it an assertion fails. To be said before the first world is made. */
+void elv_sim_on_no_memory(void (*end)(void));
 
 #endif

@@ -2,7 +2,6 @@
 #include "ports/sim/world.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/assert.h"
 #include "ports/sim/world_parts.h"

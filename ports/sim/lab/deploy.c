@@ -2,13 +2,10 @@
 #include "ports/sim/lab/deploy.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "ports/sim/lab/deploy_parts.h"
 #include "ports/sim/queue.h"
 #include "server/param.h"
-
-#define CLIENTS_MAX 1000000u /* each owes the server's port a place among its requests */
 
 /* What a checked job and a checked world may still be that cannot be deployed. */
 static enum elv_err check(struct elv_deploy *d, char *why)
@@ -20,7 +17,7 @@ static enum elv_err check(struct elv_deploy *d, char *why)
     if (w->learning != ELV_LAB_NETWORK || run->learner == NULL)
         return elv_param_refuse(why, "with detail = messages clients train the job's network; give "
                                      "learning = network, or detail = timing");
-    if (run->n_clients == 0 || run->n_clients > CLIENTS_MAX)
+    if (run->n_clients == 0 || run->n_clients > ELV_DEPLOY_CLIENTS_MAX)
         return elv_param_refuse(why, "with detail = messages there are 1 to 1000000 clients");
     if (!(w->link.loss >= 0.0 && w->link.loss < 1.0))
         return elv_param_refuse(why, "loss is from 0 to below 1");
@@ -108,7 +105,7 @@ void elv_deploy_free(struct elv_deploy *d)
     if (d == NULL)
         return;
     elv_sim_free(d->w);
-    free(d->faults);
+    elv_sim_faults_free(d->faults);
     elv_deploy_free_server(d);
     elv_deploy_close_school(d);
     free(d->churn.gone);

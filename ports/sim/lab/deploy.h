@@ -47,6 +47,8 @@ struct elv_deploy_pages {
     void (*drop)(void *self, void *at, size_t len); /* anything may be there afterwards */
 };
 
+#define ELV_DEPLOY_CLIENTS_MAX 1000000u /* each owes the server's port a place */
+
 struct elv_deploy_cfg {
     struct elv_swarm_cfg run; /* its learner is one of lab/learn_network.h */
     struct elv_deploy_cohort cohort;

@@ -6,19 +6,18 @@
  *     deploy_clients.c  the clients' nodes, and what they do as seen from outside
  *     deploy_park.c     the memory of those that have no work
  *     deploy_train.c    one trainer for all of them
- *     deploy_world.c    devices, links, who is there when
- *     deploy_faults.c   crashes, partitions, disk errors
+ *     deploy_world.c    devices, links, faults, who is there when
  *     deploy_tell.c     the server's notes as records, the summary */
 #ifndef ELV_PORTS_SIM_LAB_DEPLOY_PARTS_H
 #define ELV_PORTS_SIM_LAB_DEPLOY_PARTS_H
 
 #include "client/client.h"
+#include "ports/sim/faults.h"
 #include "ports/sim/lab/deploy.h"
 #include "ports/sim/lab/learn_network.h"
 #include "server/follow.h"
 
 struct elv_deploy_kept;
-struct elv_deploy_fault;
 
 struct elv_deploy_client {
     struct elv_deploy *deploy;
@@ -75,8 +74,7 @@ struct elv_deploy {
     bool streams; /* the policy has no rounds */
 
     struct elv_sim *w;
-    struct elv_deploy_fault *faults;
-    uint32_t n_faults;
+    struct elv_sim_faults *faults;
     struct elv_sim_disk *disk;
     uint32_t server_node; /* clients follow in the order of their numbers */
 
@@ -146,9 +144,6 @@ struct elv_lab_piece elv_deploy_piece(const struct elv_deploy_client *c);
 void elv_deploy_populate(struct elv_deploy *d);
 /* Those that dropped out start again. */
 void elv_deploy_wake(struct elv_deploy *d);
-
-/* deploy_faults.c */
-void elv_deploy_add_faults(struct elv_deploy *d);
 
 /* deploy_tell.c */
 /* Time passes before anything changes. */

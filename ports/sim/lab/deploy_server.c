@@ -4,7 +4,6 @@
 
 #include "common/arena.h"
 #include "ports/sim/lab/deploy_parts.h"
-#include "ports/sim/queue.h"
 #include "server/param.h"
 
 /* Its test set. */

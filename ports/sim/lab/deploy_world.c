@@ -230,10 +230,52 @@ static void device_comes(void *ctx, uint32_t unused)
     join(c, 0);
 }
 
+/* Faults. */
+
+enum {
+    ACTIONS_MAX = 20
+}; /* a node lives for up to so many more, so that it dies in their middle */
+
+static struct elv_sim_delay about(elv_time_us mean)
+{
+    return (struct elv_sim_delay){.shape = ELV_SIM_EXPONENTIAL, .spread_us = mean};
+}
+
+static void crash(struct elv_deploy *d, uint32_t node, elv_time_us every)
+{
+    const struct elv_sim_crashes how = {.every = about(every),
+                                        .down = about(d->world->faults.down),
+                                        .power_ppm = ELV_SIM_PPM / 4,
+                                        .actions_max = ACTIONS_MAX};
+    if (every > 0)
+        elv_sim_faults_crash(d->faults, node, how);
+}
+
+static void add_faults(struct elv_deploy *d)
+{
+    const struct elv_lab_faults *f = &d->world->faults;
+    const struct elv_sim_cuts cuts = {.every = about(f->partition), .lasts = about(f->lasts)};
+    const struct elv_sim_bad_spells spells = {.every = about(f->disk_error),
+                                              .lasts = about(f->lasts),
+                                              .fail_ppm = ELV_SIM_PPM / 2,
+                                              .append_fail_ppm = ELV_SIM_PPM / 10,
+                                              .read_fail_ppm = ELV_SIM_PPM / 10};
+    d->faults = elv_sim_faults_new(d->w, d->cfg.run.seed, ELV_NEVER);
+    crash(d, d->server_node, f->server_crash);
+    if (f->disk_error > 0)
+        elv_sim_faults_disk(d->faults, d->disk, spells);
+    for (uint32_t i = 0; i < d->cfg.run.n_clients; i++) {
+        const uint32_t node = elv_deploy_node(&d->clients[i]);
+        crash(d, node, f->client_crash);
+        if (f->partition > 0)
+            elv_sim_faults_cut(d->faults, node, cuts);
+    }
+}
+
 void elv_deploy_populate(struct elv_deploy *d)
 {
     const uint32_t n = d->cfg.run.n_clients;
-    elv_deploy_add_faults(d);
+    add_faults(d);
     if (d->world->availability.churn_rate > 0.0 && d->world->trace == NULL) {
         d->churn.gone = elv_sim_alloc(n * sizeof *d->churn.gone);
         await_device(d);

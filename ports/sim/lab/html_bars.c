@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One bar per policy. These charts are tables: the figure stands beside its bar. */
-#include <math.h>
 
 #include "ports/sim/lab/html_parts.h"
 
@@ -100,7 +99,7 @@ static void put_nothing(struct html *h, const char *says)
     html_put(h, "</p>\n");
 }
 
-/* --- time to the target --- */
+/* Time to the target. */
 
 /* The next label in order of time, after `done` of them: those all of whose runs reached the target
  * first, then those with fewer, then the order of the page. */
@@ -155,7 +154,7 @@ void html_draw_reached(struct html *h)
     html_card_end(h);
 }
 
-/* --- one quantity, in the order of the page --- */
+/* One quantity, in the order of the page. */
 
 static void draw_metric(struct html *h, enum html_metric m, const char *figure, double most,
                         enum html_unit unit, const char *nothing)
@@ -190,7 +189,7 @@ void html_draw_waiting(struct html *h)
     html_card_end(h);
 }
 
-/* --- bytes --- */
+/* Bytes. */
 
 static void bytes_row(struct html *h, uint32_t label, const struct html_spread *up,
                       const struct html_spread *down, double most)
@@ -243,7 +242,7 @@ void html_draw_bytes(struct html *h)
     html_card_end(h);
 }
 
-/* --- staleness --- */
+/* Staleness. */
 
 static uint32_t bins_used(const struct html *h)
 {
@@ -304,14 +303,7 @@ static void put_histogram(struct html *h, uint32_t label, uint32_t n)
 
 static void staleness_table(struct html *h, uint32_t n)
 {
-    html_put(h, "<details><summary>Figures</summary><div class=\"scroll\"><table>\n<thead><tr><th "
-                "scope=\"col\">staleness</th>");
-    for (uint32_t l = 0; l < h->n_labels; l++) {
-        html_put(h, "<th scope=\"col\">");
-        html_text(h, h->labels[l].name);
-        html_put(h, "</th>");
-    }
-    html_put(h, "</tr></thead>\n<tbody>\n");
+    html_begin_table(h, "staleness", h->n_labels);
     for (uint32_t b = 0; b < n; b++) {
         html_put(h, "<tr><th scope=\"row\">");
         put_bin_name(h, b);

@@ -162,18 +162,23 @@ static void put_legend(struct html *h, const struct html_drawing *d, const struc
     html_put(h, "</ul>\n");
 }
 
-static void put_table(struct html *h, const struct html_drawing *d)
+void html_begin_table(struct html *h, const char *what, uint32_t n)
 {
     html_put(h, "<details><summary>Figures</summary><div class=\"scroll\"><table>\n<thead><tr><th "
                 "scope=\"col\">");
-    html_put(h, d->p->x_says);
+    html_put(h, what);
     html_put(h, "</th>");
-    for (uint32_t l = 0; l < h->n_lines; l++) {
+    for (uint32_t l = 0; l < n; l++) {
         html_put(h, "<th scope=\"col\">");
         html_text(h, h->labels[l].name);
         html_put(h, "</th>");
     }
     html_put(h, "</tr></thead>\n<tbody>\n");
+}
+
+static void put_table(struct html *h, const struct html_drawing *d)
+{
+    html_begin_table(h, d->p->x_says, h->n_lines);
     for (uint32_t i = 0; i < HTML_COLUMNS; i++) {
         html_put(h, "<tr><th scope=\"row\">");
         html_value(h, html_moment(d, i), d->p->x_unit);

@@ -38,7 +38,7 @@ void html_swatch(struct html *h, uint32_t label)
                 "</svg>");
 }
 
-/* --- the sentence at the top --- */
+/* The sentence at the top. */
 
 static bool has_target(const struct html *h)
 {
@@ -180,7 +180,7 @@ void html_tiles(struct html *h)
     html_put(h, "</dl>\n");
 }
 
-/* --- all figures, side by side --- */
+/* All figures, side by side. */
 
 struct column {
     const char *title;
@@ -272,7 +272,7 @@ void html_comparison(struct html *h)
     html_card_end(h);
 }
 
-/* --- the configuration --- */
+/* The configuration. */
 
 static void put_setting(struct html *h, const struct elv_html_setting *s)
 {

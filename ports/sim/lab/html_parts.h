@@ -15,9 +15,8 @@
 #define HTML_POINTS 385u /* of a line; finer than a screen shows */
 #define HTML_COLUMNS 25u /* moments with a tooltip over a chart, and a line in its table */
 #define HTML_TICKS 16u
-#define HTML_COLOURS 8u
 
-/* --- figures of several runs --- */
+/* Figures of several runs. */
 
 struct html_spread {     /* of the finite values added */
     double mean, lo, hi; /* NAN: none */
@@ -67,7 +66,7 @@ struct html_buffer { /* for one run */
     double mean[HTML_POINTS], lo[HTML_POINTS], hi[HTML_POINTS];
 };
 
-/* --- the page being written --- */
+/* The page being written. */
 
 struct html {
     struct elv_html_out out;
@@ -150,6 +149,8 @@ void html_put_at(struct html *h, const struct html_plot *p, const struct html_cu
 
 /* html_names.c */
 void html_put_around(struct html *h, const struct html_drawing *d);
+/* A chart's figures: a line for each `what`, a column for each of the first `n` labels. */
+void html_begin_table(struct html *h, const char *what, uint32_t n);
 
 /* html_bars.c */
 void html_draw_reached(struct html *h);

@@ -15,7 +15,7 @@ static int down(const struct html_drawing *d, double v)
     return (int)((1.0 - html_axis_place(&d->y, v)) * (double)HTML_HIGH + 0.5);
 }
 
-/* --- axes --- */
+/* Axes. */
 
 static void range(const struct html *h, const struct html_drawing *d, struct html_spread *s,
                   double *end)
@@ -68,7 +68,7 @@ static bool axes(const struct html *h, struct html_drawing *d)
     return true;
 }
 
-/* --- paths --- */
+/* Paths. */
 
 static void add_int(struct elv_line *l, int v)
 {
@@ -194,7 +194,7 @@ static void draw_grid(struct html *h, const struct html_drawing *d)
     html_put(h, "\n");
 }
 
-/* --- what the pointer shows --- */
+/* What the pointer shows. */
 
 double html_moment(const struct html_drawing *d, uint32_t column)
 {

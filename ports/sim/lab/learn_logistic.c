@@ -13,7 +13,6 @@
 #include "ports/sim/lab/learn_steps.h"
 
 #define CLASSES ELV_LAB_LOGISTIC_CLASSES
-#define VALUES_MAX (1u << 26)
 #define NOBODY UINT32_MAX
 
 enum { GATHER = 16 };
@@ -180,8 +179,9 @@ static bool sane(const struct logistic *l)
 {
     const uint32_t n = l->cfg.samples;
     return l->d <= ELV_LAB_LOGISTIC_DIMENSIONS_MAX && n <= ELV_LAB_LOGISTIC_SAMPLES_MAX &&
-           (uint64_t)n * l->d <= VALUES_MAX && l->cfg.n_clients > 0 && l->cfg.alpha >= 0 &&
-           l->cfg.alpha <= 1000 && (l->cfg.alpha == 0 || l->cfg.alpha >= 0.001);
+           (uint64_t)n * l->d <= ELV_LAB_LOGISTIC_VALUES_MAX && l->cfg.n_clients > 0 &&
+           l->cfg.alpha >= 0 && l->cfg.alpha <= ELV_LAB_LOGISTIC_ALPHA_MAX &&
+           (l->cfg.alpha == 0 || l->cfg.alpha >= ELV_LAB_LOGISTIC_ALPHA_MIN);
 }
 
 /* "1 to 4096 numbers in, one dense layer", as a job file has it. */

@@ -19,7 +19,10 @@
 #define ELV_LAB_LOGISTIC_DIMENSIONS_MAX 4096u
 #define ELV_LAB_LOGISTIC_CLASSES 10u
 #define ELV_LAB_LOGISTIC_SAMPLES 100u
-#define ELV_LAB_LOGISTIC_SAMPLES_MAX 1000000u /* and 2^26 values */
+#define ELV_LAB_LOGISTIC_SAMPLES_MAX 1000000u
+#define ELV_LAB_LOGISTIC_VALUES_MAX (1u << 26) /* samples times dimensions */
+#define ELV_LAB_LOGISTIC_ALPHA_MIN 0.001       /* or 0 */
+#define ELV_LAB_LOGISTIC_ALPHA_MAX 1000
 #define ELV_LAB_LOGISTIC_TEST 2000u /* examples versions are scored on, all classes alike */
 
 struct elv_lab_logistic_cfg {

@@ -51,8 +51,16 @@ static const struct elv_lab_field fields[] = {
     FIELD("worst_overrun", TIME, o.summary.worst_overrun),
     FIELD("model", DIGEST, o.summary.model),
     FIELD("history", HASH, o.summary.hash),
+    FIELD("rounds_bytes", U64, o.rounds_bytes),
+    FIELD("events_bytes", U64, o.events_bytes),
+    FIELD("participation_bytes", U64, o.participation_bytes),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
+
+static const char *const ends[] = {"rounds", "target", "horizon", "idle", "stuck"};
+enum { ENDS = sizeof ends / sizeof ends[0] };
+
+const char *elv_lab_end_name(enum elv_lab_end end) { return ends[end]; }
 
 double elv_lab_waiting_share(const struct elv_lab_outcome *o)
 {
@@ -105,7 +113,24 @@ void elv_lab_outcome_json(struct elv_line *out, const struct elv_lab_outcome *o)
         elv_lab_field_json(out, &fields[i], &page);
     }
     put_counts(out, o->summary.stale);
+    put_key(out, "end");
+    elv_lab_put_json(out, elv_lab_end_name(o->end));
     elv_line_add(out, "\n}\n");
+}
+
+static bool read_end(struct elv_text json, enum elv_lab_end *end)
+{
+    struct elv_text value;
+    if (!elv_lab_json_find(json, "end", &value) || value.len < 2)
+        return false;
+    const struct elv_text name = {value.at + 1, value.len - 2};
+    for (int i = 0; i < ENDS; i++) {
+        if (elv_value_is(name, ends[i])) {
+            *end = (enum elv_lab_end)i;
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool read_counts(struct elv_text json, uint64_t counts[ELV_LAB_STALE_BINS])
@@ -135,7 +160,7 @@ bool elv_lab_outcome_read(struct elv_text json, struct elv_lab_outcome *o)
         if (!elv_lab_json_find(json, fields[i].name, &value) ||
             !elv_lab_field_from_json(value, &fields[i], &page))
             return false;
-    if (!read_counts(json, page.o.summary.stale))
+    if (!read_counts(json, page.o.summary.stale) || !read_end(json, &page.o.end))
         return false;
     *o = page.o;
     return true;
@@ -178,4 +203,6 @@ void elv_lab_outcome_line(struct elv_line *out, const struct elv_lab_outcome *o)
     put_uint(out, " interrupted=", s->interrupted);
     elv_line_add(out, " model=");
     elv_line_hex(out, s->model, sizeof s->model);
+    elv_line_add(out, " end=");
+    elv_line_add(out, elv_lab_end_name(o->end));
 }

@@ -15,9 +15,14 @@
  *     fairness            Jain's index of updates used per client
  *     loss, accuracy, best_accuracy
  *     staleness           mean over the updates used
- *     staleness_counts    of staleness 0, 1, ..., 30, and more
  *     worst_overrun       of a round past its deadline
- *     model, history      SHA-256 of the last version; hash of everything that happened */
+ *     model, history      SHA-256 of the last version; hash of everything that happened
+ *     rounds_bytes, events_bytes, participation_bytes    of the files beside it; 0: there is none.
+ *                         A run whose files are of another size is not taken for finished
+ *     staleness_counts    of staleness 0, 1, ..., 30, and more
+ *     end                 why it ended: rounds (all were made), target, horizon, idle (nothing
+ *                         could happen any more) or stuck (no version in a day and a thousand
+ *                         deadlines, and nothing else was sure to end it) */
 #ifndef ELV_PORTS_SIM_LAB_OUTCOME_H
 #define ELV_PORTS_SIM_LAB_OUTCOME_H
 
@@ -28,12 +33,24 @@
 
 #define ELV_LAB_OUTCOME_MAX 4096u /* bytes of a summary.json */
 
+/* Why a run ended. */
+enum elv_lab_end {
+    ELV_LAB_END_ROUNDS, /* as many versions as it was to make */
+    ELV_LAB_END_TARGET,
+    ELV_LAB_END_HORIZON,
+    ELV_LAB_END_IDLE, /* nothing could ever happen any more */
+    ELV_LAB_END_STUCK /* for so long no version came that none is expected */
+};
+const char *elv_lab_end_name(enum elv_lab_end end);
+
 struct elv_lab_outcome {
     char label[ELV_LAB_LABEL_MAX];
     uint64_t seed;
     uint8_t configuration[ELV_SHA256_LEN], partition[ELV_SHA256_LEN];
     bool has_target;
     struct elv_lab_summary summary;
+    enum elv_lab_end end;
+    uint64_t rounds_bytes, events_bytes, participation_bytes; /* of its files; 0: there is none */
 };
 
 double elv_lab_waiting_share(const struct elv_lab_outcome *o); /* NAN: neither worked nor waited */
@@ -48,8 +65,9 @@ bool elv_lab_outcome_read(struct elv_text json, struct elv_lab_outcome *o);
 
 /* "run label=dbw seed=1 reached=1 time=12.5 rounds=60 accuracy=0.8512 loss=0.4375 waiting=0.1200
  * updates_per_s=8.3 bytes_up=123456 bytes_down=123456 used=500 late=3 discarded=0 dropped=0
- * abandoned=0 staleness=0.0000 model=...": `rounds` are versions made, as elver-server counts them,
- * `reached` is - without a target, figures that are not known are nan. */
+ * abandoned=0 staleness=0.0000 ended=12.500000 model=... end=target": `rounds` are versions made,
+ * as elver-server counts them, `reached` is - without a target, figures that are not known are nan.
+ */
 void elv_lab_outcome_line(struct elv_line *out, const struct elv_lab_outcome *o);
 
 #endif

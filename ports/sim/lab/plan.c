@@ -191,19 +191,42 @@ static void add_parts(const struct elv_lab_plan *p, uint32_t v, struct elv_line 
     }
 }
 
+/* A comma in a value may make two variants look alike. */
+static bool has_comma(const struct elv_lab_plan *p, uint32_t v)
+{
+    for (uint32_t i = 0; i < p->n_sweeps; i++) {
+        const struct elv_text value = value_of(p, v, i);
+        if (memchr(value.at, ',', value.len) != NULL)
+            return true;
+    }
+    return false;
+}
+
+static void digest_of(const struct elv_lab_plan *p, uint32_t v, uint8_t digest[ELV_SHA256_LEN])
+{
+    struct elv_sha256 h;
+    elv_sha256_init(&h);
+    for (uint32_t i = 0; i < p->n_sweeps; i++) {
+        const struct elv_text value = value_of(p, v, i);
+        elv_sha256_update(&h, value.at, value.len);
+        elv_sha256_update(&h, "", 1);
+    }
+    elv_sha256_final(&h, digest);
+}
+
 void elv_lab_plan_label(const struct elv_lab_plan *p, uint32_t v, const char *alone,
                         char label[ELV_LAB_LABEL_MAX])
 {
-    enum { DIGITS = 4, TEXT_MAX = ELV_LAB_SWEEPS_MAX * (ELV_JOB_TEXT_MAX + 70) };
+    enum { DIGITS = 8, TEXT_MAX = ELV_LAB_SWEEPS_MAX * (ELV_JOB_TEXT_MAX + 70) };
     char text[TEXT_MAX];
     uint8_t digest[ELV_SHA256_LEN];
     struct elv_line whole = elv_line_of(text, sizeof text);
     if (p->n_sweeps == 0)
         elv_line_add(&whole, alone);
     add_parts(p, v, &whole);
-    elv_sha256(text, whole.len, digest);
+    digest_of(p, v, digest);
     const size_t room = ELV_LAB_LABEL_MAX - 1;
-    bool unique = whole.len <= room && text[0] != '.';
+    bool unique = whole.len <= room && text[0] != '.' && !has_comma(p, v);
     for (size_t i = 0; i < whole.len; i++) {
         unique = unique && is_plain(text[i]);
         text[i] = is_plain(text[i]) ? text[i] : '_';
@@ -265,6 +288,21 @@ static enum elv_err set_pair(struct elv_lab_setup *s, const char *section, struc
 
 static struct elv_text text_of(const char *s) { return (struct elv_text){s, strlen(s)}; }
 
+/* That a part before has not given the key, and that it is not the one that names the policy. */
+static enum elv_err check_once(const struct policy_key *k, const struct elv_text *parts, uint32_t i,
+                               struct elv_text key, char why[ELV_JOB_ERROR_MAX])
+{
+    if (elv_value_is(key, k->key))
+        return misuse(ELV_ERR_FORMAT, "a policy is named first, and then its parameters", why);
+    for (uint32_t j = 1; j < i; j++) {
+        struct elv_text name;
+        elv_value_parts(parts[j], '=', &name, 1);
+        if (same_text(name, key))
+            return misuse(ELV_ERR_BUSY, "a policy's parameter is given twice", why);
+    }
+    return ELV_OK;
+}
+
 /* NAME[:KEY=VALUE]... */
 static enum elv_err set_policy(struct elv_lab_setup *s, const struct elv_lab_sweep *sweep,
                                const struct policy_key *k, struct elv_text value,
@@ -278,10 +316,12 @@ static enum elv_err set_policy(struct elv_lab_setup *s, const struct elv_lab_swe
     choose_params(k, sweep, value, &s->job);
     for (uint32_t i = 1; err == ELV_OK && i < n; i++) {
         struct elv_text pair[2];
-        err = elv_value_parts(parts[i], '=', pair, 2) == 2
-                  ? set_pair(s, k->section, pair[0], pair[1], why)
-                  : misuse(ELV_ERR_FORMAT,
-                           "a policy's parameters are given as POLICY:NAME=VALUE:NAME=VALUE", why);
+        if (elv_value_parts(parts[i], '=', pair, 2) != 2)
+            return misuse(ELV_ERR_FORMAT,
+                          "a policy's parameters are given as POLICY:NAME=VALUE:NAME=VALUE", why);
+        err = check_once(k, parts, i, pair[0], why);
+        if (err == ELV_OK)
+            err = set_pair(s, k->section, pair[0], pair[1], why);
     }
     return err;
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "common/text.h"
+#include "ports/sim/lab/deploy.h"
+#include "ports/sim/lab/learn_logistic.h"
 #include "server/param.h"
 #include "server/policies.h"
 #include "server/value.h"
@@ -119,6 +121,22 @@ static void put_default(char *member, const char *text)
         memcpy(member, text, strlen(text) + 1);
 }
 
+static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+/* Clients that a first round can wait for. Those that go for good may be gone before the last one
+ * has come. */
+static uint32_t there_at_the_start(const struct elv_lab_world *w, uint64_t seed)
+{
+    uint32_t n = 0;
+    if (elv_lab_draw_is_set(&w->availability.stay) || w->device.cohort_start)
+        return 0;
+    if (w->trace == NULL && w->availability.churn_rate <= 0 && w->device.start_spread == 0)
+        return w->clients;
+    for (uint32_t c = 1; c <= w->clients; c++)
+        n += elv_lab_comes(w, seed, c, w->clients) == 0;
+    return n;
+}
+
 /* A job says what is trained, which the cheap models of learning say themselves: such a job may
  * leave it out. */
 static enum elv_err check_job(struct elv_lab_setup *s, struct elv_lab_fault *f)
@@ -129,13 +147,13 @@ static enum elv_err check_job(struct elv_lab_setup *s, struct elv_lab_fault *f)
     put_default(s->job.input, cheap ? "1x1x1" : "");
     put_default(s->job.layers, cheap ? "dense 2" : "");
     put_default(s->job.test, cheap ? "-" : ""); /* they evaluate without one */
+    if (s->job.min_clients == 0)
+        s->job.min_clients =
+            larger(there_at_the_start(&s->world.world, s->job.seed), s->job.quorum);
     f->of = ELV_LAB_OF_JOB;
     enum elv_err err = elv_job_check(&s->job, f->why, &f->line);
     if (cheap && no_test)
         s->job.test[0] = '\0';
-    struct elv_policies unused;
-    if (err == ELV_OK)
-        err = elv_policies_of(&s->job, &unused, f->why, &f->line);
     return err;
 }
 
@@ -146,33 +164,23 @@ static enum elv_err check_world(const struct elv_lab_setup *s, struct elv_lab_fa
 }
 
 /* How many clients there are is the world's to say, so only here can a job ask for too many. */
-static enum elv_err check_counts(const struct elv_lab_setup *s, struct elv_lab_fault *f)
+static enum elv_err check_policies(const struct elv_lab_setup *s, struct elv_lab_fault *f)
 {
     const uint32_t n = s->world.world.clients;
+    struct elv_policies policies;
+    struct elv_scales unused;
+    f->of = ELV_LAB_OF_JOB;
+    enum elv_err err = elv_policies_of(&s->job, &policies, f->why, &f->line);
+    if (err != ELV_OK)
+        return err;
     if (n == 0)
         return refuse_world(f, s, "world.clients",
                             "how many clients are there? Give --clients N, or clients in [world]");
-    if (s->job.select_count > n)
-        return refuse_job(f, s, "select.count", "count is at most the number of clients");
-    if (s->job.quorum > n)
-        return refuse_job(f, s, "sync.quorum", "quorum is at most the number of clients");
-    if (s->job.min_clients > n)
-        return refuse_job(f, s, "select.min_clients",
-                          "min_clients is at most the number of clients");
-    const struct elv_param *k = elv_param_find(&s->job.sync_params, "k");
-    const uint32_t asked = s->job.select_count > 0 ? s->job.select_count : n;
-    if (k != NULL && k->kind == ELV_PARAM_NUMBER && k->value > (double)asked)
-        return refuse(f, ELV_LAB_OF_JOB, k->line,
-                      "k is at most the number of clients asked: [select] count, or all there are");
-    return ELV_OK;
-}
-
-static enum elv_err check_sums(const struct elv_lab_setup *s, struct elv_lab_fault *f)
-{
-    struct elv_scales unused;
-    f->of = ELV_LAB_OF_JOB;
+    err = elv_policies_fit(&s->job, &policies, n, f->why, &f->line);
+    if (err != ELV_OK)
+        return err;
     f->line = elv_job_line(&s->job, "aggregate.max_weight");
-    return elv_scales_of(&s->job, s->world.world.clients, &unused, f->why);
+    return elv_scales_of(&s->job, elv_swarm_counted_max(&s->job, &policies, n), &unused, f->why);
 }
 
 /* Clients that are real nodes read a real job. */
@@ -183,6 +191,47 @@ static enum elv_err check_detail(const struct elv_lab_setup *s, struct elv_lab_f
         return refuse_world(f, s, "world.detail",
                             "where every message is simulated clients train the job's network; "
                             "give learning = network, or detail = timing");
+    if (w->detail == ELV_LAB_MESSAGES && w->clients > ELV_DEPLOY_CLIENTS_MAX)
+        return refuse_world(f, s, "world.clients",
+                            "with detail = messages there are at most 1000000 clients");
+    return ELV_OK;
+}
+
+/* What model L cannot be made of, though each number by itself is fine. */
+static enum elv_err check_logistic(const struct elv_lab_setup *s, struct elv_lab_fault *f)
+{
+    const struct elv_lab_world *w = &s->world.world;
+    const uint32_t samples = w->samples > 0 ? w->samples : ELV_LAB_LOGISTIC_SAMPLES;
+    const uint32_t d = w->dimensions > 0 ? w->dimensions : ELV_LAB_LOGISTIC_DIMENSIONS;
+    if (w->learning != ELV_LAB_LOGISTIC)
+        return ELV_OK;
+    if (samples > ELV_LAB_LOGISTIC_SAMPLES_MAX ||
+        (uint64_t)samples * d > ELV_LAB_LOGISTIC_VALUES_MAX)
+        return refuse_world(f, s, "world.samples",
+                            "with learning = logistic samples is at most 1000000, and samples "
+                            "times dimensions at most 2^26");
+    if (w->spread != 0 &&
+        (w->spread < ELV_LAB_LOGISTIC_ALPHA_MIN || w->spread > ELV_LAB_LOGISTIC_ALPHA_MAX))
+        return refuse_world(f, s, "world.spread",
+                            "with learning = logistic spread is 0, or from 0.001 to 1000");
+    return ELV_OK;
+}
+
+/* Who tells how good a version is has to have something to tell it by. */
+static enum elv_err check_eval(const struct elv_lab_setup *s, struct elv_lab_fault *f)
+{
+    const struct elv_lab_world *w = &s->world.world;
+    if (s->job.eval_on != ELV_EVAL_CLIENTS || w->learning == ELV_LAB_NOTHING ||
+        !elv_lab_setup_has_target(s))
+        return ELV_OK;
+    if (w->learning != ELV_LAB_NETWORK)
+        return refuse_job(f, s, "eval.on",
+                          "with learning = quadratic or logistic clients hold nothing out, so that "
+                          "no target is ever reached; give [eval] on = server");
+    if (s->job.holdout == 0)
+        return refuse_job(f, s, "data.holdout",
+                          "clients that evaluate need examples for it, or no target is ever "
+                          "reached; give [data] holdout, such as 0.2");
     return ELV_OK;
 }
 
@@ -234,13 +283,15 @@ enum elv_err elv_lab_setup_check(struct elv_lab_setup *s, struct elv_lab_fault *
     if (err == ELV_OK)
         err = check_world(s, fault);
     if (err == ELV_OK)
-        err = check_counts(s, fault);
-    if (err == ELV_OK)
-        err = check_sums(s, fault);
+        err = check_policies(s, fault);
     if (err == ELV_OK)
         err = check_detail(s, fault);
     if (err == ELV_OK)
         err = check_learning(s, fault);
+    if (err == ELV_OK)
+        err = check_logistic(s, fault);
+    if (err == ELV_OK)
+        err = check_eval(s, fault);
     if (err == ELV_OK)
         err = check_end(s, fault);
     return err;

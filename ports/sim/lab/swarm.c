@@ -61,20 +61,29 @@ static enum elv_err check_world(const struct elv_lab_world *w, char *why)
     return ELV_OK;
 }
 
+static struct elv_sync_cfg sync_cfg_of(const struct elv_job *job, uint32_t n, uint64_t seed)
+{
+    return (struct elv_sync_cfg){.clients_max = n,
+                                 .quorum = job->quorum,
+                                 .deadline_us = job->deadline_us,
+                                 .publish_us = job->publish_us,
+                                 .seed = seed,
+                                 .params = &job->sync_params};
+}
+
 /* The most updates one version counts. In ROUNDS as the server has it: those asked, or, where a
  * policy lets others in, everybody. In STREAM a client may deliver more than one between two
  * versions, and the version comes before there are too many. */
-static uint32_t counted_max(const struct elv_swarm *s)
+uint32_t elv_swarm_counted_max(const struct elv_job *job, const struct elv_policies *p, uint32_t n)
 {
     enum { STREAM_LEAST = 1024 };
-    const struct elv_sync *sync = s->policies.sync;
-    const struct elv_sync_cfg *cfg = &s->sync_cfg;
-    const uint32_t all = s->cfg.n_clients;
+    const struct elv_sync *sync = p->sync;
+    const struct elv_sync_cfg cfg = sync_cfg_of(job, n, job->seed);
     if (sync->flow == ELV_SYNC_STREAM)
-        return all > STREAM_LEAST ? all : STREAM_LEAST;
-    const uint32_t called = sync->call ? sync->call(cfg).ask : 0;
-    const uint32_t asked = called > 0 ? called : s->job->select_count;
-    return sync->on_pull || asked == 0 || asked > all ? all : asked;
+        return n > STREAM_LEAST ? n : STREAM_LEAST;
+    const uint32_t called = sync->call ? sync->call(&cfg).ask : 0;
+    const uint32_t asked = called > 0 ? called : job->select_count;
+    return sync->on_pull || asked == 0 || asked > n ? n : asked;
 }
 
 /* Only here can a version be pushed, as the papers have it: a live server's clients fetch. */
@@ -88,14 +97,9 @@ static void set_policy(struct elv_swarm *s)
 {
     const struct elv_sync *sync = s->policies.sync;
     s->flow = sync->flow == ELV_SYNC_STREAM ? &elv_swarm_stream : &elv_swarm_rounds;
-    s->sync_cfg = (struct elv_sync_cfg){.clients_max = s->cfg.n_clients,
-                                        .quorum = s->job->quorum,
-                                        .deadline_us = s->job->deadline_us,
-                                        .publish_us = s->job->publish_us,
-                                        .seed = s->cfg.seed,
-                                        .params = &s->job->sync_params};
+    s->sync_cfg = sync_cfg_of(s->job, s->cfg.n_clients, s->cfg.seed);
     s->pushes = pushes(&s->job->sync_params);
-    s->counted_max = counted_max(s);
+    s->counted_max = elv_swarm_counted_max(s->job, &s->policies, s->cfg.n_clients);
 }
 
 static enum elv_err check(struct elv_swarm *s, char *why)

@@ -43,6 +43,10 @@ struct elv_swarm_cfg {
     uint32_t rounds;                     /* versions to make; 0: no end */
 };
 
+/* The most updates that one version may count in such a job with `n` clients; its weights are
+ * scaled by it. */
+uint32_t elv_swarm_counted_max(const struct elv_job *job, const struct elv_policies *p, uint32_t n);
+
 struct elv_swarm;
 
 /* ELV_ERR_ARG: the policies or the world do not fit, `why` (ELV_JOB_ERROR_MAX) says how. */

@@ -4,16 +4,14 @@
 #include <string.h>
 
 #include "ports/sim/lab/swarm_parts.h"
+#include "server/drive.h"
 
 enum { STRIDE = 4096 }; /* coordinates that the server makes at a time */
 
 struct elv_sync_scale elv_swarm_scale(const struct elv_swarm *s)
 {
-    const struct elv_sync *sync = s->policies.sync;
     const struct elv_sync_round view = elv_swarm_view(s);
-    if (sync->scale)
-        return sync->scale(s->sync_state, &s->sync_cfg, &view);
-    return (struct elv_sync_scale){.by = ELV_SYNC_BY_USED, .step = 1.0};
+    return elv_drive_scale(s->policies.sync, s->sync_state, &s->sync_cfg, &view);
 }
 
 /* Coordinates [at, at + n) of the next model, as server/make.c makes them; adds the squared norm of
@@ -119,22 +117,10 @@ static void end_round(struct elv_swarm *s, bool abandoned, uint32_t left)
     r->ended = s->now;
 }
 
-/* One second after the first failure in a row, doubling to a minute. */
-static elv_time_us back_off(uint32_t n_abandoned)
-{
-    const elv_time_us second = 1000000;
-    const uint32_t doublings = n_abandoned > 6 ? 6 : n_abandoned > 0 ? n_abandoned - 1 : 0;
-    const elv_time_us wait = second << doublings;
-    return wait < 60 * second ? wait : 60 * second;
-}
-
 uint32_t elv_swarm_wanted(const struct elv_swarm *s)
 {
-    const struct elv_sync *sync = s->policies.sync;
     const struct elv_sync_round view = elv_swarm_view(s);
-    if (sync->wanted)
-        return sync->wanted(s->sync_state, &s->sync_cfg, &view);
-    return sync->flow == ELV_SYNC_ROUNDS ? view.n_asked : 0;
+    return elv_drive_wanted(s->policies.sync, s->sync_state, &s->sync_cfg, &view);
 }
 
 void elv_swarm_abandon(struct elv_swarm *s, uint32_t left)
@@ -144,7 +130,7 @@ void elv_swarm_abandon(struct elv_swarm *s, uint32_t left)
     s->sum.abandoned++;
     s->round.n_abandoned++;
     end_round(s, true, left);
-    s->round.not_before = s->now + back_off(s->round.n_abandoned);
+    s->round.not_before = s->now + elv_drive_back_off(s->round.n_abandoned);
 }
 
 void elv_swarm_close(struct elv_swarm *s, uint32_t left)

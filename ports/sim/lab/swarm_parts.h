@@ -219,8 +219,6 @@ elv_time_us elv_swarm_notice(const struct elv_swarm *s, const struct elv_swarm_w
 struct elv_candidate elv_swarm_candidate(const struct elv_swarm *s, uint32_t c);
 /* Fills in the samples, and the steps that work of this size will take. */
 void elv_swarm_measure(const struct elv_swarm *s, struct elv_swarm_work *w, struct elv_size size);
-uint32_t elv_swarm_samples(const struct elv_swarm *s, uint32_t c);
-uint64_t elv_swarm_version_bytes(const struct elv_swarm *s);
 
 /* swarm_update.c */
 /* Trains it now, and with it what will be needed soon. */

@@ -6,9 +6,9 @@
  * work's time is over. It has lapsed then and joins again, at once or when it is back. */
 #include <stdlib.h>
 
-#include "common/assert.h"
 #include "ports/sim/lab/swarm_parts.h"
 #include "ports/sim/queue.h"
+#include "server/drive.h"
 
 static void open_round(struct elv_swarm *s)
 {
@@ -65,9 +65,8 @@ static void pull(struct elv_swarm *s, uint32_t c, bool first)
 {
     const struct elv_sync *sync = s->policies.sync;
     const struct elv_sync_round view = elv_swarm_view(s);
-    struct elv_sync_grant g = {.start = sync->room ? ELV_SYNC_HOLD : ELV_SYNC_START};
-    if (sync->on_pull)
-        g = sync->on_pull(s->sync_state, &s->sync_cfg, &view, elv_swarm_id(c), s->now);
+    const struct elv_sync_grant g =
+        elv_drive_pull(sync, s->sync_state, &s->sync_cfg, &view, elv_swarm_id(c), s->now);
     if (g.start == ELV_SYNC_START) {
         start(s, c);
         return;

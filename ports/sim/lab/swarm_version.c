@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/assert.h"
 #include "common/chunk.h"

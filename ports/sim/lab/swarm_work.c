@@ -17,7 +17,7 @@ static struct elv_swarm_work *take(struct elv_swarm_works *p)
     return &p->at[p->n++];
 }
 
-uint32_t elv_swarm_samples(const struct elv_swarm *s, uint32_t c)
+static uint32_t samples(const struct elv_swarm *s, uint32_t c)
 {
     if (s->learner && s->learner->samples)
         return s->learner->samples(s->learner->self, c + 1);
@@ -26,17 +26,17 @@ uint32_t elv_swarm_samples(const struct elv_swarm *s, uint32_t c)
 
 struct elv_candidate elv_swarm_candidate(const struct elv_swarm *s, uint32_t c)
 {
-    return (struct elv_candidate){.client = c + 1, .row = c, .samples = elv_swarm_samples(s, c)};
+    return (struct elv_candidate){.client = c + 1, .row = c, .samples = samples(s, c)};
 }
 
-uint64_t elv_swarm_version_bytes(const struct elv_swarm *s)
+static uint64_t version_bytes(const struct elv_swarm *s)
 {
     return s->learner ? s->learner->bytes_down : 0;
 }
 
 void elv_swarm_measure(const struct elv_swarm *s, struct elv_swarm_work *w, struct elv_size size)
 {
-    w->samples = elv_swarm_samples(s, w->client);
+    w->samples = samples(s, w->client);
     if (s->learner && s->learner->effort) {
         s->learner->effort(s->learner->self, w->client + 1, size, &w->steps, &w->seen);
         return;
@@ -65,7 +65,7 @@ static elv_time_us base_is_there(const struct elv_swarm *s, const struct elv_lab
 {
     const elv_time_us from = s->pushes ? s->round.opened : s->now;
     const elv_time_us at =
-        from + elv_lab_transfer(s->world, s->cfg.seed, p, ELV_LAB_DOWN, elv_swarm_version_bytes(s));
+        from + elv_lab_transfer(s->world, s->cfg.seed, p, ELV_LAB_DOWN, version_bytes(s));
     return at > s->now ? at : s->now;
 }
 
@@ -86,7 +86,7 @@ void elv_swarm_start(struct elv_swarm *s, uint32_t c, uint32_t assignment)
                                  .assignment = assignment,
                                  .base = s->versions.newest,
                                  .started = s->now,
-                                 .bytes_up = elv_swarm_version_bytes(s)};
+                                 .bytes_up = version_bytes(s)};
     const struct elv_candidate who = elv_swarm_candidate(s, c);
     elv_swarm_measure(s, w, s->policies.sizing->size(s->job, &who));
     s->versions.at[w->base].refs++;
@@ -107,8 +107,8 @@ void elv_swarm_start(struct elv_swarm *s, uint32_t c, uint32_t assignment)
     elv_swarm_later(s, w->ends, c, elv_swarm_what(ELV_SWARM_WORK, w->piece));
     elv_swarm_set_waits(s, c, false);
     s->n_working++;
-    s->sum.bytes_down += elv_swarm_version_bytes(s);
-    s->round.rec.bytes_down += elv_swarm_version_bytes(s);
+    s->sum.bytes_down += version_bytes(s);
+    s->round.rec.bytes_down += version_bytes(s);
     elv_swarm_tell(s, ELV_LAB_STARTED, c, w, 0, 0);
 }
 

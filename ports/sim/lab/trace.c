@@ -162,7 +162,12 @@ static void keep(struct parser *p, const struct elv_lab_span *s)
 
 static enum elv_err read_header(struct parser *p)
 {
+    static const uint8_t bom[] = {0xef, 0xbb, 0xbf}; /* as spreadsheets put it there */
     struct elv_bytes line = {.at = NULL, .len = 0};
+    if (p->left.len >= sizeof bom && memcmp(p->left.at, bom, sizeof bom) == 0) {
+        p->left.at += sizeof bom;
+        p->left.len -= sizeof bom;
+    }
     take_line(p, &line);
     p->line = 1;
     if (line.len != sizeof header - 1 || memcmp(line.at, header, line.len) != 0)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ports/sim/lab/trace.h - what devices did in real life, to be replayed.
  *
- * A CSV file with the header `client,start,end,compute_ms,up_bytes_s,down_bytes_s`: from `start` to
- * `end` (seconds from the beginning) the device was there, what the world's `per` names took it
- * compute_ms, and its link carried so many bytes per second, 0 for no limit. Lines are in order of
- * client, which count from 1 without gaps, and of start, and do not overlap. */
+ * A CSV file, with a byte order mark or without, and the header
+ * `client,start,end,compute_ms,up_bytes_s,down_bytes_s`: from `start` to `end` (seconds from the
+ * beginning) the device was there, what the world's `per` names took it compute_ms, and its link
+ * carried so many bytes per second, 0 for no limit. Lines are in order of client, which count from
+ * 1 without gaps, and of start, and do not overlap. */
 #ifndef ELV_PORTS_SIM_LAB_TRACE_H
 #define ELV_PORTS_SIM_LAB_TRACE_H
 

@@ -20,7 +20,21 @@ static double pick(const struct elv_lab_draw *d, struct elv_rng *r)
 
 bool elv_lab_draw_is_set(const struct elv_lab_draw *d)
 {
-    return d->shape != ELV_LAB_CONSTANT || d->a > 0.0;
+    switch (d->shape) {
+    case ELV_LAB_CONSTANT:
+    case ELV_LAB_LOGNORMAL:
+        break;
+    case ELV_LAB_UNIFORM:
+    case ELV_LAB_EXPONENTIAL:
+    case ELV_LAB_HALF_NORMAL:
+        return d->a > 0.0 || d->b > 0.0;
+    case ELV_LAB_CLASSES:
+        for (uint32_t i = 0; i < d->n_classes; i++)
+            if (d->share[i] > 0.0 && d->value[i] > 0.0)
+                return true;
+        return false;
+    }
+    return d->a > 0.0;
 }
 
 /* No function of the C library: the same seed gives the same world on every machine. */
@@ -286,5 +300,6 @@ elv_time_us elv_lab_stretch(const struct elv_lab_world *w, uint64_t seed, uint32
     if (!elv_lab_draw_is_set(&a->on) || !elv_lab_draw_is_set(&a->off))
         return ELV_NEVER;
     struct elv_rng r = stream(seed, client, STRETCHES + k, ELV_RNG_DEVICE, 0);
-    return from + of_seconds(elv_lab_draw(k % 2 == 0 ? &a->on : &a->off, &r));
+    const elv_time_us lasts = of_seconds(elv_lab_draw(k % 2 == 0 ? &a->on : &a->off, &r));
+    return from + (lasts > 1 ? lasts : 1);
 }

@@ -116,7 +116,7 @@ struct elv_lab_world {
 
 /* One draw; never negative. */
 double elv_lab_draw(const struct elv_lab_draw *d, struct elv_rng *r);
-bool elv_lab_draw_is_set(const struct elv_lab_draw *d);
+bool elv_lab_draw_is_set(const struct elv_lab_draw *d); /* it may be above zero */
 
 /* What is drawn once for each device. */
 struct elv_lab_facts {
@@ -159,7 +159,7 @@ elv_time_us elv_lab_gap(const struct elv_lab_world *w, uint64_t seed, uint32_t k
 elv_time_us elv_lab_stays(const struct elv_lab_world *w, uint64_t seed, uint32_t client,
                           uint32_t k);
 /* The end of its k-th stretch of being there and away in turn, k from 0 and there, that started at
- * `from`. ELV_NEVER: it has no end. */
+ * `from`, 1 us or more unless a trace says so. ELV_NEVER: it has no end. */
 elv_time_us elv_lab_stretch(const struct elv_lab_world *w, uint64_t seed, uint32_t client,
                             uint32_t k, elv_time_us from);
 /* The span of the client's trace at `at`; NULL: away, or there is no trace. A trace of fewer

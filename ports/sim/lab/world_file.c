@@ -6,7 +6,10 @@
 #include "common/assert.h"
 #include "common/text.h"
 #include "ports/sim/lab/world_keys.h"
+#include "server/refusal.h"
 #include "server/value.h"
+
+enum { SHOWN = 30 }; /* of a value: what is accepted takes room */
 
 static const char sections_text[] = "world, device, link, availability, faults";
 
@@ -16,93 +19,11 @@ void elv_world_file_init(struct elv_world_file *f)
     f->world.device.speed.a = 1;
 }
 
-/* A name out of a file, cut so that the rest of the sentence has room. */
-static void add_name(struct elv_line *l, const char *name)
+static void key_at(size_t i, const char **section, const char **name)
 {
-    elv_line_chars(l, name, strlen(name) < 40 ? strlen(name) : 40);
-}
-
-static void suggest(struct elv_line *l, const char *best, uint32_t distance, const char *asked)
-{
-    if (best == NULL || distance > 2 || distance >= strlen(asked))
-        return;
-    elv_line_add(l, "; did you mean ");
-    elv_line_add(l, best);
-    elv_line_add(l, "?");
-}
-
-static const char *nearest(const char *asked, const char *section, uint32_t *least)
-{
-    const char *best = NULL;
-    *least = 99;
-    for (size_t i = 0; i < elv_world_keys_count(); i++) {
-        const struct elv_world_key *k = elv_world_keys_at(i);
-        if (section != NULL && strcmp(k->section, section) != 0)
-            continue;
-        const char *known = section != NULL ? k->name : k->section;
-        const uint32_t d = elv_value_distance(asked, known);
-        best = d < *least ? known : best;
-        *least = d < *least ? d : *least;
-    }
-    return best;
-}
-
-static enum elv_err no_such_section(const char *section, struct elv_line *l)
-{
-    uint32_t least;
-    const char *best = nearest(section, NULL, &least);
-    elv_line_add(l, "there is no section [");
-    add_name(l, section);
-    elv_line_add(l, "]; there are ");
-    elv_line_add(l, sections_text);
-    suggest(l, best, least, section);
-    return ELV_ERR_MISSING;
-}
-
-static enum elv_err no_such_key(const char *section, const char *name, struct elv_line *l)
-{
-    uint32_t least;
-    const char *best = nearest(name, section, &least);
-    elv_line_add(l, "[");
-    elv_line_add(l, section);
-    elv_line_add(l, "] has no key ");
-    add_name(l, name);
-    elv_line_add(l, "; it has ");
-    bool any = false;
-    for (size_t i = 0; i < elv_world_keys_count(); i++) {
-        const struct elv_world_key *k = elv_world_keys_at(i);
-        if (strcmp(k->section, section) != 0)
-            continue;
-        elv_line_add(l, any ? ", " : "");
-        elv_line_add(l, k->name);
-        any = true;
-    }
-    suggest(l, best, least, name);
-    return ELV_ERR_MISSING;
-}
-
-static enum elv_err bad_value(const struct elv_world_key *key, struct elv_text value,
-                              enum elv_err err, struct elv_line *l)
-{
-    elv_line_add(l, key->name);
-    if (value.len == 0) {
-        elv_line_add(l, " has no value; give ");
-    } else {
-        elv_line_add(l, " cannot be \"");
-        elv_line_chars(l, value.at, value.len < 30 ? value.len : 30);
-        elv_line_add(l, value.len > 30 ? "...\"; give " : "\"; give ");
-    }
-    elv_line_add(l, key->accepts);
-    return err;
-}
-
-static enum elv_err given_before(const char *name, uint32_t line, struct elv_line *l)
-{
-    elv_line_add(l, name);
-    elv_line_add(l, " is given twice; line ");
-    elv_line_uint(l, line);
-    elv_line_add(l, " has it already");
-    return ELV_ERR_BUSY;
+    const struct elv_world_key *key = elv_world_keys_at(i);
+    *section = key->section;
+    *name = key->name;
 }
 
 bool elv_world_file_section(const char *section)
@@ -118,22 +39,24 @@ enum elv_err elv_world_file_set(struct elv_world_file *f, const char *section, c
 {
     struct elv_line l = elv_line_of(why, ELV_JOB_ERROR_MAX);
     const struct elv_text text = elv_value_of(value);
+    const struct elv_keys keys = {
+        .sections = sections_text, .n = elv_world_keys_count(), .at = key_at};
     ELV_ASSERT(line > 0);
     if (!elv_world_file_section(section))
-        return no_such_section(section, &l);
+        return elv_refuse_section(&l, &keys, section);
     for (size_t i = 0; i < elv_world_keys_count(); i++) {
         const struct elv_world_key *k = elv_world_keys_at(i);
         if (strcmp(k->section, section) != 0 || strcmp(k->name, key) != 0)
             continue;
         if (f->line[i] != 0 && line != ELV_JOB_OVERRIDE)
-            return given_before(key, f->line[i], &l);
+            return elv_refuse_second(&l, key, f->line[i]);
         const enum elv_err err = text.len > 0 ? elv_world_key_read(k, f, text) : ELV_ERR_FORMAT;
         if (err != ELV_OK)
-            return bad_value(k, text, err, &l);
+            return elv_refuse_value(&l, key, text, SHOWN, k->accepts, err);
         f->line[i] = line;
         return ELV_OK;
     }
-    return no_such_key(section, key, &l);
+    return elv_refuse_key(&l, &keys, section, key);
 }
 
 static size_t place_of(const char *path)
