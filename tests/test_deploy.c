@@ -10,6 +10,7 @@
 
 #include "ports/sim/lab/deploy.h"
 #include "ports/sim/lab/learn_network.h"
+#include "tests/memory_feed.h"
 
 #include <cmocka.h>
 
@@ -17,53 +18,31 @@ enum { N = 400, N_TEST = 60, VALUES = 16, CLASSES = 4, CLIENTS = 8, KEPT = 64 };
 #define SECOND ((elv_time_us)1000000)
 
 /* A data set in memory: points around a centre for each class. */
-struct set {
-    uint32_t n;
-    float x[N][VALUES];
-    uint32_t y[N];
-};
-
-static struct set train_set, test_set;
+static float train_x[N * VALUES], test_x[N_TEST * VALUES];
+static uint32_t train_y[N], test_y[N_TEST];
+static struct memory_set train_set = {N, VALUES, CLASSES, train_x, train_y};
+static struct memory_set test_set = {N_TEST, VALUES, CLASSES, test_x, test_y};
 static struct elv_feed train_feed, test_feed;
 static struct elv_lab_data data;
 
-static uint32_t count(void *self) { return ((struct set *)self)->n; }
-
-static void shape(void *self, uint32_t *n_values, uint32_t *n_classes)
-{
-    (void)self;
-    *n_values = VALUES;
-    *n_classes = CLASSES;
-}
-
-static enum elv_err get(void *self, const uint32_t *index, uint32_t n, float *x, uint32_t *y)
-{
-    const struct set *s = self;
-    for (uint32_t i = 0; i < n; i++) {
-        memcpy(x + (size_t)i * VALUES, s->x[index[i]], sizeof s->x[0]);
-        y[i] = s->y[index[i]];
-    }
-    return ELV_OK;
-}
-
-static void make_set(struct set *s, uint32_t n, uint64_t seed)
+static void fill(struct memory_set *s, uint64_t seed)
 {
     struct elv_rng r = elv_rng_of((struct elv_rng_key){.seed = seed});
-    s->n = n;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < s->n; i++) {
         s->y[i] = elv_rng_below(&r, CLASSES);
         for (uint32_t k = 0; k < VALUES; k++)
-            s->x[i][k] = 0.5f * elv_rng_normal(&r) + (k % CLASSES == s->y[i] ? 1.0f : 0.0f);
+            s->x[i * VALUES + k] =
+                0.5f * elv_rng_normal(&r) + (k % CLASSES == s->y[i] ? 1.0f : 0.0f);
     }
 }
 
 static int open_data(void **state)
 {
     (void)state;
-    make_set(&train_set, N, 1);
-    make_set(&test_set, N_TEST, 2);
-    train_feed = (struct elv_feed){.self = &train_set, .count = count, .shape = shape, .get = get};
-    test_feed = (struct elv_feed){.self = &test_set, .count = count, .shape = shape, .get = get};
+    fill(&train_set, 1);
+    fill(&test_set, 2);
+    train_feed = memory_feed(&train_set);
+    test_feed = memory_feed(&test_set);
     return elv_lab_data_open(&data, &train_feed) == ELV_OK ? 0 : -1;
 }
 

@@ -12,69 +12,44 @@
 #include "ports/sim/lab/learn_network.h"
 #include "ports/zlib/squeeze.h"
 #include "tests/client_world.h"
+#include "tests/memory_feed.h"
 
 #include <cmocka.h>
 
 enum { N = 640, N_TEST = 90, VALUES = 256, CLASSES = 10, CLIENTS = 8, NUMBER = 7 };
 
 /* A data set in memory: a dot in a place of its own for each class, and noise. */
-struct set {
-    uint32_t n;
-    float x[N][VALUES];
-    uint32_t y[N];
-};
+static float train_x[N * VALUES], test_x[N_TEST * VALUES];
+static uint32_t train_y[N], test_y[N_TEST];
+static struct memory_set train_set = {N, VALUES, CLASSES, train_x, train_y};
+static struct memory_set test_set = {N_TEST, VALUES, CLASSES, test_x, test_y};
 
-static uint32_t count(void *self) { return ((struct set *)self)->n; }
-
-static void shape(void *self, uint32_t *n_values, uint32_t *n_classes)
-{
-    (void)self;
-    *n_values = VALUES;
-    *n_classes = CLASSES;
-}
-
-static enum elv_err get(void *self, const uint32_t *index, uint32_t n, float *x, uint32_t *y)
-{
-    const struct set *s = self;
-    for (uint32_t i = 0; i < n; i++) {
-        memcpy(x + (size_t)i * VALUES, s->x[index[i]], sizeof s->x[0]);
-        y[i] = s->y[index[i]];
-    }
-    return ELV_OK;
-}
-
-static void make_set(struct set *s, uint32_t n, uint64_t seed)
+static void fill(struct memory_set *s, uint64_t seed)
 {
     struct elv_rng r = elv_rng_of((struct elv_rng_key){.seed = seed});
-    s->n = n;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < s->n; i++) {
+        float *x = &s->x[i * VALUES];
         s->y[i] = elv_rng_below(&r, CLASSES);
         for (uint32_t k = 0; k < VALUES; k++)
-            s->x[i][k] = 0.4f * elv_rng_normal(&r);
+            x[k] = 0.4f * elv_rng_normal(&r);
         for (uint32_t k = 0; k < 8; k++)
-            s->x[i][s->y[i] * 25 + k] += 1.0f;
+            x[s->y[i] * 25 + k] += 1.0f;
     }
 }
 
-static struct set train_set, test_set;
 static struct elv_feed train_feed, test_feed;
 static struct elv_lab_data data;
 static struct client_world w;
 static struct elv_zlib *zlib;
 static struct elv_squeeze squeeze;
 
-static struct elv_feed feed_of(struct set *s)
-{
-    return (struct elv_feed){.self = s, .count = count, .shape = shape, .get = get};
-}
-
 static int open_data(void **state)
 {
     (void)state;
-    make_set(&train_set, N, 1);
-    make_set(&test_set, N_TEST, 2);
-    train_feed = feed_of(&train_set);
-    test_feed = feed_of(&test_set);
+    fill(&train_set, 1);
+    fill(&test_set, 2);
+    train_feed = memory_feed(&train_set);
+    test_feed = memory_feed(&test_set);
     if (elv_zlib_open(&zlib) != ELV_OK)
         return -1;
     squeeze = elv_zlib_squeeze(zlib);
@@ -479,7 +454,7 @@ static void digests_name_the_data_and_who_has_what(void **state)
     for (uint32_t i = 0; i < N; i++) {
         elv_wr_u32(&wr, train_set.y[i]);
         for (uint32_t k = 0; k < VALUES; k++)
-            elv_wr_f32(&wr, train_set.x[i][k]);
+            elv_wr_f32(&wr, train_set.x[i * VALUES + k]);
     }
     uint8_t want[ELV_SHA256_LEN];
     elv_sha256(bytes, wr.need, want);
@@ -564,8 +539,8 @@ static void what_does_not_fit_is_refused_with_a_sentence(void **state)
         if (strstr(why, rows[i].why) == NULL)
             fail_msg("row %zu: %s", i, why);
     }
-    struct set none = {.n = 0};
-    struct elv_feed feed = feed_of(&none);
+    struct memory_set none = {.n_values = VALUES, .n_classes = CLASSES};
+    struct elv_feed feed = memory_feed(&none);
     struct elv_lab_data empty;
     assert_int_equal(elv_lab_data_open(&empty, &feed), ELV_ERR_MISSING);
 }
