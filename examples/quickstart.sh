@@ -32,16 +32,7 @@ run=$root/build/quickstart
 clients=8 slow=7 victim=3 # numbers start at 1
 say() { printf '== %s\n' "$*"; }
 
-sh "$root/ports/packages.sh" run
-say "building libcoap and Mbed TLS (once; about half a minute)"
-sh "$root/ports/deps.sh" "${ELV_DEPS:-$root/.deps}"
-say "building Elver"
-mkdir -p "$root/build"
-(cd "$root" && cmake --preset release -DELV_TESTS=OFF -DELV_SIM=OFF -DCMAKE_PREFIX_PATH="${ELV_DEPS:-$root/.deps}" &&
-    cmake --build build/release) >"$root/build/release.log" 2>&1 || {
-    tail -n 30 "$root/build/release.log" >&2
-    exit 1
-}
+sh "$root/examples/build.sh"
 bin=$root/build/release
 
 rm -rf "$run" && mkdir -p "$run"

@@ -131,7 +131,8 @@ void elv_core_append_mark(struct elv_server *s, uint32_t client, uint32_t assign
 void elv_core_discard(struct elv_server *s, struct elv_upload *up, enum elv_reason reason,
                       struct elv_actions *out)
 {
-    elv_core_append_mark(s, up->client, up->assignment, out);
+    if (up->bytes > 0 || up->n_old > 0) /* else the log has nothing of it */
+        elv_core_append_mark(s, up->client, up->assignment, out);
     elv_core_drop_upload(s, up, reason, out);
 }
 
@@ -166,7 +167,9 @@ static enum elv_reason check_quota(struct elv_server *s, struct elv_row *row,
     const uint64_t share = (SHARE * (uint64_t)up->bound + SHARE_MORE) * ELV_LOG_RECORD_MAX;
     if (row->log_bytes + ELV_LOG_RECORD_MAX > share)
         return ELV_REASON_QUOTA;
-    if (s->uploads.log_len + ELV_LOG_RECORD_MAX > s->cfg.limits.log_bytes_max)
+    /* There is room left to say of each upload that it is forgotten, and once of all. */
+    const uint64_t marks = (s->uploads.n_used + 1) * (uint64_t)ELV_LOG_HEAD_LEN;
+    if (s->uploads.log_len + ELV_LOG_RECORD_MAX + marks > s->cfg.limits.log_bytes_max)
         return ELV_REASON_FULL;
     return ELV_REASON_NONE;
 }

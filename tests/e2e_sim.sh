@@ -229,7 +229,7 @@ sim 2 "edited.ini:$(line_of "$copy" server_crash): .*detail = messages" --world 
 edited "$world" '$a [fault]\nserver_crash = 10s'
 sim 2 "edited.ini:$(line_of "$copy" server_crash): .*did you mean faults" --world "$copy"
 edited "$job" 's/^quorum = .*/quorum = 5/;s/^min_clients = .*/min_clients = 5/'
-sim 2 "edited.ini:$(line_of "$copy" quorum): .*at most the number of clients" --job "$copy"
+sim 2 "edited.ini:$(line_of "$copy" quorum): quorum is at most 4" --job "$copy"
 edited "$job" 's/^policy = .*/policy = anarchy/'
 sim 2 "edited.ini:$(line_of "$copy" anarchy): .*bsp" --job "$copy"
 edited "$job" 's/^policy = .*/policy = backup\nk = 5/'

@@ -23,7 +23,7 @@ struct row {
 #define ODD "-1", "x", "1h"
 static const struct row rows[] = {
     {"backup", "", "k", {"2", "8"}, {"1", "9", "2.5", ODD}},
-    {"backup", "", "backup", {"0", "7"}, {"8", "0.5", ODD}},
+    {"backup", "", "backup", {"0", "7", "1000000"}, {"1000001", "0.5", ODD}},
     {"backup", "k=2", "late", {"finish", "interrupt"}, {"later", "0", "1s", "on"}},
     {"ebsp", "", "lookahead", {"2", "10000"}, {"1", "10001", "2.5", ODD}},
     {"ebsp", "", "r_min", {"1", "15"}, {"0", "16", "1.5", ODD}},

@@ -36,16 +36,8 @@ while [ $# -gt 0 ]; do
 done
 
 if [ -z "$build" ]; then
-    sh "$root/ports/packages.sh" test >&2
-    sh "$root/ports/deps.sh" "${ELV_DEPS:-$root/.deps}" >&2
+    sh "$root/examples/build.sh" test
     build=$root/build/release
-    mkdir -p "$build"
-    (cd "$root" && cmake --preset release -DELV_TESTS=ON -DELV_SIM=ON \
-        -DCMAKE_PREFIX_PATH="${ELV_DEPS:-$root/.deps}" &&
-        cmake --build build/release) >"$build.log" 2>&1 || {
-        tail -n 30 "$build.log" >&2
-        exit 1
-    }
 fi
 elver_sim=$build/ports/sim/elver-sim
 work=$(mktemp -d "${TMPDIR:-/tmp}/elver-papers.XXXXXX")
