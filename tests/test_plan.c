@@ -299,11 +299,13 @@ static void what_cannot_be_simulated_is_refused(void **state)
                              ELV_OK);
         const enum elv_err err = elv_lab_setup_check(&setup, &fault);
         if ((err == ELV_OK) != (rows[i].says == NULL))
-            fail_msg("%s.%s = %s: %s", rows[i].keys[0], rows[i].keys[1], rows[i].keys[5] ? rows[i].keys[5] : "", fault.why);
+            fail_msg("%s.%s = %s: %s", rows[i].keys[0], rows[i].keys[1],
+                     rows[i].keys[5] ? rows[i].keys[5] : "", fault.why);
         if (err == ELV_OK)
             continue;
         if (strstr(fault.why, rows[i].says) == NULL)
-            fail_msg("%s.%s = %s: %s", rows[i].keys[0], rows[i].keys[1], rows[i].keys[5] ? rows[i].keys[5] : "", fault.why);
+            fail_msg("%s.%s = %s: %s", rows[i].keys[0], rows[i].keys[1],
+                     rows[i].keys[5] ? rows[i].keys[5] : "", fault.why);
         assert_int_equal(fault.of, rows[i].of);
     }
 }
