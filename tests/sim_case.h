@@ -9,7 +9,7 @@
  *
  * After a minute all is healed but for links that lose few packets, and the run must end within a
  * number of deadlines. The books are checked after every step (sim_history.h), and so are the
- * server's bounds (sim_fleet.c). */
+ * server's bounds (sim_watch.c). */
 #ifndef ELV_TESTS_SIM_CASE_H
 #define ELV_TESTS_SIM_CASE_H
 

@@ -53,6 +53,7 @@ struct fleet_client {
 
 #define FLEET_CLIENTS_MAX 64u
 #define FLEET_WRONG_MAX 240u
+#define FLEET_TESTS 6u /* examples that each client evaluates */
 
 struct fleet_sums {
     uint64_t abandoned, late, log_losses, declined, failed, evaluations, lapsed;
@@ -113,6 +114,11 @@ bool fleet_run(struct fleet *f, elv_time_us limit);
 
 /* Of all lives of the server together. */
 struct fleet_sums fleet_sums(const struct fleet *f);
+
+/* sim_watch.c: all that must be true of the server now. */
+void fleet_check(struct fleet *f);
+/* Something is wrong; the first is kept. */
+void fleet_blame(struct fleet *f, const char *format, ...);
 
 /* NULL, or what is wrong: with the world, the books, or the server's bounds. */
 const char *fleet_wrong(const struct fleet *f);

@@ -18,7 +18,7 @@
  *       rule says; who only evaluates is given the last version
  *
  * Memory bounds (I5), armed deadlines (I6) and progress (I8) need the server itself: see
- * sim_rounds.c. */
+ * sim_watch.c and sim_case.c. */
 #ifndef ELV_TESTS_SIM_HISTORY_H
 #define ELV_TESTS_SIM_HISTORY_H
 
