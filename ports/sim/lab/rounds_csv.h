@@ -10,7 +10,7 @@
  *     wanted       updates the policy waited for; 0: no number in particular
  *     asked        clients given work
  *     used         updates in the version
- *     late         of the others: too late to count, because the version was closed,
+ *     late         of the others: there and without an answer at its end (a stream's: lapsed),
  *     discarded    turned away by the policy,
  *     dropped      never delivered
  *     bytes_up, bytes_down
