@@ -201,6 +201,41 @@ static void a_trace_replaces_devices_links_and_presence(void **state)
     elv_lab_trace_free(&t);
 }
 
+static void what_is_always_zero_is_not_set(void **state)
+{
+    (void)state;
+    static const struct {
+        struct elv_lab_draw draw;
+        bool set;
+    } rows[] = {
+        {{.shape = ELV_LAB_CONSTANT}, false},
+        {{.shape = ELV_LAB_CONSTANT, .a = 1e-30}, true},
+        {{.shape = ELV_LAB_UNIFORM}, false},
+        {{.shape = ELV_LAB_UNIFORM, .b = 1}, true},
+        {{.shape = ELV_LAB_EXPONENTIAL}, false},
+        {{.shape = ELV_LAB_EXPONENTIAL, .b = 1}, true},
+        {{.shape = ELV_LAB_LOGNORMAL, .b = 1}, false},
+        {{.shape = ELV_LAB_LOGNORMAL, .a = 1}, true},
+        {{.shape = ELV_LAB_HALF_NORMAL}, false},
+        {{.shape = ELV_LAB_HALF_NORMAL, .a = 1}, true},
+        {{.shape = ELV_LAB_CLASSES, .share = {1, 0}, .value = {0, 1}, .n_classes = 2}, false},
+        {{.shape = ELV_LAB_CLASSES, .share = {0.5, 0.5}, .value = {0, 1}, .n_classes = 2}, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_int_equal(elv_lab_draw_is_set(&rows[i].draw), rows[i].set);
+}
+
+/* Else a client that comes and goes in no time would do so for ever at the same moment. */
+static void a_stretch_takes_some_time(void **state)
+{
+    (void)state;
+    static struct elv_lab_world w;
+    w.availability.on = (struct elv_lab_draw){.shape = ELV_LAB_EXPONENTIAL, .b = 1e-30};
+    w.availability.off = (struct elv_lab_draw){.shape = ELV_LAB_CONSTANT, .a = 1e-9};
+    for (uint32_t k = 0; k < 100; k++)
+        assert_true(elv_lab_stretch(&w, 1, 1, k, 5) == 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +247,8 @@ int main(void)
         cmocka_unit_test(devices_come_as_the_world_says),
         cmocka_unit_test(stretches_follow_each_other_or_have_no_end),
         cmocka_unit_test(a_trace_replaces_devices_links_and_presence),
+        cmocka_unit_test(what_is_always_zero_is_not_set),
+        cmocka_unit_test(a_stretch_takes_some_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,6 +147,27 @@ static void labels_are_good_file_names_and_different(void **state)
     begin();
     assert_int_equal(sweep("sync.policy=..,bsp"), ELV_OK);
     assert_true(label(0)[0] != '.');
+    begin(); /* joined with commas both of these are p,data.train=q,data.train=q */
+    assert_int_equal(sweep("job.name=p|p,data.train=q"), ELV_OK);
+    assert_int_equal(sweep("data.train=q|q,data.train=q"), ELV_OK);
+    strcpy(first, label(1));
+    assert_string_not_equal(first, label(2));
+}
+
+static void a_policy_takes_each_parameter_once(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"backup:k=3:k=4", "backup:policy=bsp", "backup:k",
+                                        "backup:k=", "backup:=3"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char text[64];
+        begin();
+        strcpy(text, "sync.policy=");
+        strcat(text, wrong[i]);
+        assert_int_equal(sweep(text), ELV_OK);
+        assert_int_not_equal(elv_lab_plan_apply(&plan, 0, &setup, why), ELV_OK);
+        assert_true(strlen(why) > 10);
+    }
 }
 
 static void parameters_go_to_the_policies_that_know_them(void **state)
@@ -299,12 +320,42 @@ static void what_cannot_be_simulated_is_refused(void **state)
                              ELV_OK);
         const enum elv_err err = elv_lab_setup_check(&setup, &fault);
         if ((err == ELV_OK) != (rows[i].says == NULL))
-            fail_msg("%s.%s = %s: %s", rows[i].keys[0], rows[i].keys[1], rows[i].keys[5] ? rows[i].keys[5] : "", fault.why);
+            fail_msg("%s.%s = %s: %s", rows[i].keys[0], rows[i].keys[1],
+                     rows[i].keys[5] ? rows[i].keys[5] : "", fault.why);
         if (err == ELV_OK)
             continue;
         if (strstr(fault.why, rows[i].says) == NULL)
-            fail_msg("%s.%s = %s: %s", rows[i].keys[0], rows[i].keys[1], rows[i].keys[5] ? rows[i].keys[5] : "", fault.why);
+            fail_msg("%s.%s = %s: %s", rows[i].keys[0], rows[i].keys[1],
+                     rows[i].keys[5] ? rows[i].keys[5] : "", fault.why);
         assert_int_equal(fault.of, rows[i].of);
+    }
+}
+
+static void the_first_round_waits_for_all_who_are_there_at_the_start(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *keys[7];
+        uint32_t waits_for;
+    } rows[] = {
+        {{NULL}, 16},
+        {{"select", "min_clients", "5"}, 5},
+        {{"device", "start", "spread 100s"}, 3}, /* one comes first, and the quorum is more */
+        {{"device", "start", "together 100s"}, 3},
+        {{"availability", "churn", "1"}, 3},
+        {{"availability", "stay", "constant 9"}, 3}, /* they may be gone before all are there */
+        {{"availability", "on", "constant 9", "availability", "off", "constant 9"}, 16},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        begin();
+        set("job", "rounds", "1");
+        set("world", "learning", "quadratic");
+        set("world", "clients", "16");
+        set("sync", "quorum", "3");
+        for (int k = 0; rows[i].keys[k] != NULL; k += 3)
+            set(rows[i].keys[k], rows[i].keys[k + 1], rows[i].keys[k + 2]);
+        assert_int_equal(elv_lab_setup_check(&setup, &fault), ELV_OK);
+        assert_int_equal(setup.job.min_clients, rows[i].waits_for);
     }
 }
 
@@ -340,11 +391,13 @@ int main(void)
         cmocka_unit_test(variants_are_the_cross_product_in_order),
         cmocka_unit_test(without_a_sweep_there_is_one_variant_called_by_its_policy),
         cmocka_unit_test(labels_are_good_file_names_and_different),
+        cmocka_unit_test(a_policy_takes_each_parameter_once),
         cmocka_unit_test(parameters_go_to_the_policies_that_know_them),
         cmocka_unit_test(a_parameter_that_no_policy_of_the_sweep_knows_is_refused_with_its_line),
         cmocka_unit_test(values_that_are_none_are_refused_when_applied),
         cmocka_unit_test(until_replaces_what_ends_a_run),
         cmocka_unit_test(what_cannot_be_simulated_is_refused),
+        cmocka_unit_test(the_first_round_waits_for_all_who_are_there_at_the_start),
         cmocka_unit_test(a_digest_is_of_values_and_not_of_where_they_come_from),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

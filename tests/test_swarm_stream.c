@@ -272,6 +272,55 @@ static void streams_give_the_same_hash_twice_in_a_world_where_everything_happens
     }
 }
 
+static struct elv_lab_trace traced(const char *text)
+{
+    struct elv_lab_trace t;
+    char why[256];
+    uint32_t line;
+    const struct elv_bytes bytes = {.at = (const uint8_t *)text, .len = strlen(text)};
+    assert_int_equal(elv_lab_trace_parse(&t, bytes, why, &line), ELV_OK);
+    return t;
+}
+
+/* As the server has it: with one of three silent it opens no round, and what comes meanwhile counts
+ * once that one is back. */
+static void no_round_opens_without_a_quorum_there_and_updates_wait_for_it(void **state)
+{
+    (void)state;
+    struct elv_lab_trace t = traced("client,start,end,compute_ms,up_bytes_s,down_bytes_s\n"
+                                    "1,0,100,1000,0,0\n"
+                                    "2,0,0.5,1000,0,0\n2,30,100,1000,0,0\n"
+                                    "3,0,100,1500,0,0\n");
+    const struct swarm_key keys[] = {{"sync", "policy", "asp"},
+                                     {"sync", "publish_interval", "0s"},
+                                     {"sync", "quorum", "3"},
+                                     {"sync", "deadline", "10s"},
+                                     {NULL, NULL, NULL}};
+    swarm_case_init(&c, keys, 3);
+    c.world.trace = &t;
+    c.world.horizon_s = 60;
+    const struct elv_lab_summary sum = swarm_case_run(&c);
+    elv_time_us closed = 0, used_at = 0;
+    for (uint32_t i = 0; i < c.n_rounds; i++) {
+        closed = c.rounds[i].closed < 30 * SECOND ? c.rounds[i].closed : closed;
+        assert_true(c.rounds[i].opened <= 12 * SECOND || c.rounds[i].opened >= 30 * SECOND);
+        assert_false(c.rounds[i].abandoned);
+    }
+    assert_true(closed >= 10 * SECOND && closed <= 12 * SECOND);
+    for (uint32_t i = 0; i < c.n_events; i++) {
+        const struct elv_lab_event *e = &c.events[i];
+        assert_true(e->at <= closed || e->at >= 30 * SECOND);
+        if (e->kind == ELV_LAB_USED && e->at > closed && used_at == 0)
+            used_at = e->at;
+    }
+    assert_true(used_at == 30 * (elv_time_us)SECOND);
+    assert_int_equal(sum.dropped, 1);
+    assert_int_equal(sum.lapsed, 1);
+    assert_int_equal(sum.late, 0);
+    elv_lab_trace_free(&t);
+    swarm_case_free(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +333,7 @@ int main(void)
         cmocka_unit_test(fedasync_mixes_models_one_by_one),
         cmocka_unit_test(the_variants_of_dbw_treat_the_slow_as_they_say),
         cmocka_unit_test(pushed_versions_are_there_when_late_work_ends),
+        cmocka_unit_test(no_round_opens_without_a_quorum_there_and_updates_wait_for_it),
         cmocka_unit_test(streams_give_the_same_hash_twice_in_a_world_where_everything_happens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

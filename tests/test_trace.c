@@ -101,12 +101,31 @@ static void every_truncation_is_refused_or_shorter(void **state)
     }
 }
 
+static void a_spreadsheets_byte_order_mark_is_passed_over(void **state)
+{
+    (void)state;
+    static const char text[] = "\xef\xbb\xbf"
+                               "client,start,end,compute_ms,up_bytes_s,down_bytes_s\r\n"
+                               "1,0,10,5,0,0\r\n";
+    struct elv_lab_trace t;
+    char why[256];
+    uint32_t line;
+    const struct elv_bytes bytes = {.at = (const uint8_t *)text, .len = sizeof text - 1};
+    assert_int_equal(elv_lab_trace_parse(&t, bytes, why, &line), ELV_OK);
+    assert_int_equal(t.n, 1);
+    elv_lab_trace_free(&t);
+    for (size_t len = 0; len < 3; len++)
+        assert_int_not_equal(elv_lab_trace_parse(&t, (struct elv_bytes){bytes.at, len}, why, &line),
+                             ELV_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spans_are_read_and_found_by_client),
         cmocka_unit_test(what_is_wrong_is_named_with_its_line),
         cmocka_unit_test(every_truncation_is_refused_or_shorter),
+        cmocka_unit_test(a_spreadsheets_byte_order_mark_is_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

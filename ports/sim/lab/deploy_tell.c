@@ -178,6 +178,15 @@ static void resume(struct elv_deploy *d, const struct elv_note *n)
         open_round(d, n->round, s->round.opened, s->round.n_asked);
 }
 
+/* Those that dropped out are silent, not late; see rounds_csv.h. */
+static void count_asked(struct elv_deploy *d, uint32_t n_late)
+{
+    struct elv_lab_round *rec = &d->rec;
+    rec->n_late = n_late > d->n_asleep ? n_late - d->n_asleep : 0;
+    const uint32_t known = rec->n_used + rec->n_discarded + rec->n_late;
+    rec->n_dropped = rec->n_asked > known ? rec->n_asked - known : 0;
+}
+
 static void fill_record(struct elv_deploy *d, const struct elv_note *n, bool abandoned)
 {
     const struct elv_round_report *r = &n->report;
@@ -189,7 +198,8 @@ static void fill_record(struct elv_deploy *d, const struct elv_note *n, bool aba
     rec->wanted = r->wanted;
     rec->n_asked = r->n_asked;
     rec->n_used = r->n_used;
-    rec->n_late = r->n_late;
+    if (!d->streams)
+        count_asked(d, r->n_late);
     rec->bytes_up = r->bytes_up;
     rec->bytes_down = r->bytes_down;
     rec->train_loss = r->loss;

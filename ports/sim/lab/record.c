@@ -20,6 +20,7 @@ void elv_lab_count(struct elv_lab_summary *sum, struct elv_lab_round *round,
         break;
     case ELV_LAB_LATE:
         sum->late++;
+        round->n_late++;
         break;
     case ELV_LAB_DISCARDED:
         sum->discarded++;

@@ -4,7 +4,6 @@
 #define ELV_PORTS_SIM_LAB_RECORD_H
 
 #include "ports/sim/lab/learn.h"
-#include "server/note.h"
 
 #define ELV_LAB_STALE_BINS 32u /* staleness 0, 1, ..., 30, and more */
 
@@ -14,7 +13,7 @@ struct elv_lab_round {
     bool abandoned;
     elv_time_us opened, closed, deadline;
     uint32_t wanted; /* updates the policy waited for; 0: no number */
-    uint32_t n_asked, n_used, n_late, n_discarded, n_dropped; /* dropped: never delivered */
+    uint32_t n_asked, n_used, n_late, n_discarded, n_dropped; /* see rounds_csv.h */
     uint64_t bytes_up, bytes_down;
     double train_loss;          /* mean the clients report; NAN: none */
     struct elv_lab_score score; /* of the version made; accuracy < 0 and loss NAN: not evaluated */
@@ -61,7 +60,10 @@ struct elv_lab_summary {
     bool reached; /* the target */
     elv_time_us reached_at;
     uint64_t events; /* of clients: starts, arrivals, joins, leaves */
-    uint64_t started, used, late, discarded, dropped, interrupted, lapsed;
+    /* Pieces of work: each that was started is used, late, discarded, dropped, interrupted, or
+     * still under way at the end. */
+    uint64_t started, used, late, discarded, dropped, interrupted;
+    uint64_t lapsed; /* clients, from a stream */
     uint64_t bytes_up, bytes_down;
     double waiting_us, working_us;
     double fairness;            /* Jain's index of updates used per client that ever joined */

@@ -10,8 +10,8 @@
  *     wanted       updates the policy waited for; 0: no number in particular
  *     asked        clients given work
  *     used         updates in the version
- *     late         of the others: there and without an answer at its end (a stream's: lapsed),
- *     discarded    turned away by the policy,
+ *     late         of the others: there and without an answer at its end; a stream's: lapsed
+ *     discarded    turned away, by the policy or because they are not sound
  *     dropped      never delivered
  *     bytes_up, bytes_down
  *     train_loss   mean of what the clients report; empty: nothing is
@@ -22,6 +22,11 @@
  *     working      and downloading, computing or uploading
  *     waiting_share   waiting / (waiting + working); empty: neither
  *     model        SHA-256 of the version made; empty: nothing is learnt
+ *
+ * Where rounds ask, asked = used + late + discarded + dropped: late is who was still at work when
+ * the round closed, dropped who was silent by then, having dropped out, gone away or left. In a
+ * stream work does not belong to rounds, and the four tell what happened since the round before;
+ * late is then what came after its client had lapsed.
  *
  * events.jsonl has a JSON object a line: rounds with the columns above as keys, and with
  * `--events all` what happened to single clients. */

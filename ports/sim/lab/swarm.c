@@ -209,6 +209,7 @@ void elv_swarm_free(struct elv_swarm *s)
     free(s->due);
     free(s->gone);
     free(s->idle);
+    free(s->parked.at);
     free(s->clients);
     free(s->sync_state);
     elv_swarm_set_free(&s->there);

@@ -87,7 +87,7 @@ static void go_away(struct elv_swarm *s, uint32_t c, bool good)
     struct elv_swarm_client *cl = &s->clients[c];
     set_there(s, c, false);
     elv_swarm_set_waits(s, c, false);
-    if (cl->work != ELV_SWARM_NONE)
+    if (cl->work != ELV_SWARM_NONE && !s->works.at[cl->work].delivered)
         elv_swarm_lose_work(s, &s->works.at[cl->work]);
     s->flow->went(s, c, good);
 }

@@ -101,7 +101,10 @@ static void end_round(struct elv_swarm *s, bool abandoned, uint32_t left)
     rec->deadline = r->deadline;
     rec->n_asked = r->n_asked;
     rec->n_used = r->n_got;
-    rec->n_late = left;
+    if (s->flow == &elv_swarm_rounds) { /* of those asked; the others are in the summary */
+        rec->n_late = left;
+        rec->n_dropped = r->n_asked - r->n_got - rec->n_discarded - left;
+    }
     rec->train_loss = elv_tally_loss(&r->tally);
     rec->stale_mean = elv_tally_staleness(&r->tally);
     memcpy(rec->model, s->sum.model, sizeof rec->model);

@@ -74,6 +74,7 @@ struct elv_swarm_work {
     uint32_t steps, seen, samples, compute_ms;
     elv_time_us started, ends; /* ends: of this phase */
     bool uploads;              /* this phase is the last */
+    bool delivered;            /* STREAM: the update is there, and waits for a round to open */
     bool dropped;              /* will not be delivered */
     bool trained;
     enum elv_err err;
@@ -105,7 +106,6 @@ struct elv_swarm_round {
     bool open;
     uint32_t seq, assignment, version;
     uint32_t n_asked, n_got, n_waiting;
-    uint32_t n_lapsed;    /* STREAM */
     uint32_t n_abandoned; /* in a row */
     elv_time_us opened, deadline, not_before, ended;
     elv_time_us timer_done;   /* up to here on_timer was called */
@@ -114,6 +114,11 @@ struct elv_swarm_round {
     struct elv_tally tally;
     int64_t *sum; /* [n_params] of the updates that count, in fixed point */
     struct elv_lab_round rec;
+};
+
+struct elv_swarm_parked { /* clients whose updates are there, in that order */
+    uint32_t *at;
+    uint32_t n, cap, next;
 };
 
 struct elv_swarm_vectors { /* spare ones */
@@ -166,6 +171,7 @@ struct elv_swarm {
     uint32_t *idle; /* STREAM: those without work; [n_clients] */
     uint32_t n_idle, n_picked;
     uint32_t freed; /* STREAM: whose update was just decided; NONE */
+    struct elv_swarm_parked parked;
 
     struct elv_swarm_works works;
     struct elv_swarm_versions versions;
@@ -251,7 +257,7 @@ struct elv_sync_scale elv_swarm_scale(const struct elv_swarm *s);
 /* Updates that the open round waits for; 0: no number in particular. */
 uint32_t elv_swarm_wanted(const struct elv_swarm *s);
 /* Closes the round with a version made of its sums, or, when the model stops being finite, abandons
- * it. `left`: updates that the server still waited for. */
+ * it. `left`: in ROUNDS, clients still at work on what they were asked for. */
 void elv_swarm_close(struct elv_swarm *s, uint32_t left);
 void elv_swarm_abandon(struct elv_swarm *s, uint32_t left);
 

@@ -142,7 +142,7 @@ static void interrupt(struct elv_swarm *s, struct elv_swarm_work *w)
     elv_swarm_end_work(s, w);
 }
 
-/* Nobody is waited for any more. The number that were. */
+/* Nobody is waited for any more. The number of those that were still at work. */
 static uint32_t call_off(struct elv_swarm *s, bool interrupts)
 {
     const struct elv_sync *sync = s->policies.sync;
@@ -153,7 +153,7 @@ static uint32_t call_off(struct elv_swarm *s, bool interrupts)
         if (!cl->open)
             continue;
         cl->open = false;
-        left++;
+        left += cl->work != ELV_SWARM_NONE;
         if (cl->work != ELV_SWARM_NONE && interrupts && sync->interrupts &&
             sync->interrupts(s->sync_state, &s->sync_cfg, elv_swarm_id(c)))
             interrupt(s, &s->works.at[cl->work]);

@@ -19,7 +19,7 @@ static void open_round(struct elv_swarm *s)
     r->opened = s->now;
     r->deadline = s->now + s->sync_cfg.deadline_us;
     r->timer_done = -1;
-    r->n_got = r->n_asked = r->n_lapsed = 0;
+    r->n_got = r->n_asked = 0;
     const struct elv_sync_round view = elv_swarm_view(s);
     if (s->policies.sync->on_open)
         s->policies.sync->on_open(s->sync_state, &s->sync_cfg, &view);
@@ -121,12 +121,26 @@ static void ask_again(struct elv_swarm *s)
             pull(s, s->idle[i], false);
 }
 
+/* Only while a round is open does anybody start. */
+static void wait_for_round(struct elv_swarm *s, uint32_t c)
+{
+    put_idle(s, c);
+    elv_swarm_set_waits(s, c, s->clients[c].pieces > 0 && s->policies.sync->room == NULL);
+}
+
 static void hand_out(struct elv_swarm *s)
 {
     const struct elv_sync *sync = s->policies.sync;
     const uint32_t freed = s->freed;
+    const bool asks =
+        freed != ELV_SWARM_NONE && s->clients[freed].there && s->clients[freed].joined;
     s->freed = ELV_SWARM_NONE;
-    if (freed != ELV_SWARM_NONE && s->clients[freed].there && s->clients[freed].joined)
+    if (!s->round.open) {
+        if (asks)
+            wait_for_round(s, freed);
+        return;
+    }
+    if (asks)
         pull(s, freed, true);
     if (sync->room)
         fill_room(s);
@@ -153,48 +167,88 @@ static void check_round(struct elv_swarm *s)
 {
     elv_swarm_run_timer(s);
     if (is_due(s))
-        elv_swarm_close(s, s->round.n_lapsed);
+        elv_swarm_close(s, 0);
     else if (s->now >= s->round.deadline)
-        elv_swarm_abandon(s, s->round.n_lapsed);
-    if (!s->round.open && !s->ended)
-        open_round(s);
+        elv_swarm_abandon(s, 0);
 }
 
-/* Whoever came before the first round was open asks now, in the order of coming. */
-static void begin(struct elv_swarm *s)
+/* Whoever came while no round was open asks now, in the order of coming. */
+static void ask_all(struct elv_swarm *s)
 {
-    open_round(s);
     const uint32_t n = s->policies.sync->room == NULL ? s->n_idle : 0;
     uint32_t *waiting = elv_sim_grow(NULL, n + 1, sizeof *waiting);
     for (uint32_t i = 0; i < n; i++)
         waiting[i] = s->idle[i];
     for (uint32_t i = 0; i < n; i++)
-        pull(s, waiting[i], true);
+        pull(s, waiting[i], !s->clients[waiting[i]].waits);
     free(waiting);
 }
 
+/* As many as the server wants to see before it opens a round. */
 static bool may_begin(const struct elv_swarm *s)
 {
-    return s->n_joined >= s->job->min_clients && s->n_joined >= s->sync_cfg.quorum;
+    const uint32_t first = s->round.seq == 0 ? s->job->min_clients : 1;
+    return s->n_joined >= first && s->n_joined >= s->sync_cfg.quorum;
+}
+
+static void decide(struct elv_swarm *s, struct elv_swarm_work *w)
+{
+    const uint32_t c = w->client;
+    elv_swarm_judge(s, w);
+    s->clients[c].open = false;
+    s->round.n_waiting--;
+    elv_swarm_end_work(s, w);
+    s->freed = c;
+}
+
+/* An update that came while no round was open counts in the next one. */
+static void park(struct elv_swarm *s, struct elv_swarm_work *w)
+{
+    struct elv_swarm_parked *p = &s->parked;
+    if (p->n == p->cap) {
+        p->cap = p->cap == 0 ? 16 : p->cap * 2;
+        p->at = elv_sim_grow(p->at, p->cap, sizeof *p->at);
+    }
+    p->at[p->n++] = w->client;
+    w->delivered = true;
+    s->n_working--;
+    elv_swarm_set_waits(s, w->client, true);
+}
+
+/* False: there is none left. */
+static bool decide_parked(struct elv_swarm *s)
+{
+    struct elv_swarm_parked *p = &s->parked;
+    while (p->next < p->n) {
+        const uint32_t work = s->clients[p->at[p->next++]].work;
+        if (work == ELV_SWARM_NONE || !s->works.at[work].delivered)
+            continue; /* it has left since */
+        decide(s, &s->works.at[work]);
+        return true;
+    }
+    p->n = p->next = 0;
+    return false;
 }
 
 static void settle(struct elv_swarm *s)
 {
-    if (!s->round.open && !may_begin(s))
-        return;
-    if (!s->round.open)
-        begin(s);
-    else
-        check_round(s);
-    if (!s->ended)
-        hand_out(s);
+    do {
+        const bool opens = !s->round.open && may_begin(s);
+        if (s->round.open)
+            check_round(s);
+        if (!s->round.open && !s->ended && may_begin(s))
+            open_round(s);
+        if (opens)
+            ask_all(s);
+        if (!s->ended)
+            hand_out(s);
+    } while (s->round.open && !s->ended && decide_parked(s));
 }
 
-/* With nobody at work and nobody there, rounds would only fail. */
 static elv_time_us next(const struct elv_swarm *s)
 {
     const struct elv_swarm_round *r = &s->round;
-    if (!r->open || (s->n_joined == 0 && r->n_got == 0))
+    if (!r->open)
         return ELV_NEVER;
     const elv_time_us timer = elv_swarm_timer(s), paced = r->opened + s->sync_cfg.publish_us;
     elv_time_us at = timer < r->deadline ? timer : r->deadline;
@@ -203,9 +257,17 @@ static elv_time_us next(const struct elv_swarm *s)
     return at;
 }
 
+static bool has_delivered(const struct elv_swarm *s, uint32_t c)
+{
+    const uint32_t work = s->clients[c].work;
+    return work != ELV_SWARM_NONE && s->works.at[work].delivered;
+}
+
 static void came(struct elv_swarm *s, uint32_t c)
 {
     struct elv_swarm_client *cl = &s->clients[c];
+    if (has_delivered(s, c))
+        return;
     if (cl->open) { /* the server still takes it for at work, and so it works, anew */
         elv_swarm_start(s, c, cl->assignment);
         return;
@@ -224,6 +286,8 @@ static void went(struct elv_swarm *s, uint32_t c, bool good)
     take_idle(s, c);
     if (!good || !cl->open)
         return;
+    if (has_delivered(s, c))
+        elv_swarm_lose_work(s, &s->works.at[cl->work]);
     cl->open = false;
     s->round.n_waiting--;
 }
@@ -240,11 +304,10 @@ static void arrived(struct elv_swarm *s, struct elv_swarm_work *w)
         elv_swarm_tell(s, ELV_LAB_LATE, c, w, 0, 0);
         elv_swarm_end_work(s, w);
     } else {
-        elv_swarm_judge(s, w);
-        cl->open = false;
-        s->round.n_waiting--;
-        elv_swarm_end_work(s, w);
-        s->freed = c;
+        if (s->round.open)
+            decide(s, w);
+        else
+            park(s, w);
         return;
     }
     if (!cl->open)
@@ -254,10 +317,11 @@ static void arrived(struct elv_swarm *s, struct elv_swarm_work *w)
 static void lapse(struct elv_swarm *s, uint32_t c)
 {
     struct elv_swarm_client *cl = &s->clients[c];
+    if (has_delivered(s, c))
+        return;
     cl->open = false;
     cl->lapsed = true;
     s->round.n_waiting--;
-    s->round.n_lapsed++;
     elv_swarm_tell(s, ELV_LAB_LAPSED, c, NULL, 0, 0);
     elv_swarm_discharge(s, c);
     if (cl->there && cl->work == ELV_SWARM_NONE)

@@ -137,7 +137,7 @@ void elv_swarm_end_work(struct elv_swarm *s, struct elv_swarm_work *w)
     const uint32_t i = s->clients[w->client].work;
     ELV_ASSERT(&s->works.at[i] == w);
     s->clients[w->client].work = ELV_SWARM_NONE;
-    s->n_working--;
+    s->n_working -= !w->delivered;
     elv_swarm_release(s, w->base);
     if (w->update)
         elv_swarm_give_vector(s, w->update);
