@@ -22,7 +22,7 @@ elv_e2e(e2e_live_ebsp 300)
 elv_e2e(e2e_live_policies 300)
 elv_e2e(e2e_live_refused 180)
 # How fast devices are against each other means nothing under a sanitizer.
-set_tests_properties(e2e_live_dbw e2e_live_ebsp PROPERTIES LABELS slow)
+set_tests_properties(e2e_live_dbw e2e_live_ebsp PROPERTIES LABELS slow RUN_SERIAL ON)
 elv_e2e(e2e_lossy 300)
 elv_e2e(e2e_report 300)
 elv_e2e(e2e_run 180)

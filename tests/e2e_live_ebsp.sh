@@ -5,7 +5,7 @@
 # contribute and they meet at barriers, but between those the others do not wait for the slow one.
 . "$(dirname "$0")/e2e_live.sh"
 make_live 8
-rounds=12
+rounds=16
 
 # Versions at which at most three devices were at work: the others had met and waited for it. At any
 # other moment all are, but for those just handing in an update.

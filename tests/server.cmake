@@ -29,6 +29,7 @@ elv_test(test_golden_state state_runs.c state_file.c stream_world.c server_world
 elv_program(state_golden state_runs.c state_file.c stream_world.c server_world.c fake_disk.c elv_server)
 elv_test(test_dbw elv_server)
 elv_test(test_dbw_race dbw_race.c dbw_exact.c elv_server)
+elv_test(test_drive elv_server)
 elv_test(test_gain elv_server)
 elv_test(test_time_table elv_server)
 elv_test(test_upload fake_disk.c elv_server)

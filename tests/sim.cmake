@@ -22,7 +22,7 @@ elv_program(html_sample html_fixture.c elv_sim_lab)
 
 set(fleet sim_fleet.c sim_history.c sim_recipe.c sim_vandal.c elv_client elv_server elv_kernels
     elv_port_sim elv_port_zlib)
-set(case sim_case.c sim_explain.c sim_job.c sim_shrink.c ${fleet})
+set(case sim_case.c sim_explain.c sim_job.c sim_shrink.c sim_trouble.c ${fleet})
 
 # elv_sim(sim_X COUNT COUNT_SANITIZED FILE|LIBRARY...): runs the seeds 1..COUNT, fewer under a
 # sanitizer.

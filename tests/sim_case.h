@@ -16,7 +16,7 @@
 #include "tests/sim_fleet.h"
 
 #define SIM_CASE_FAULTS_MAX 1024u
-#define SIM_CASE_TEXT_MAX 120u
+#define SIM_CASE_WHY_MAX 240u
 
 struct sim_case_cfg {
     uint64_t seed;
@@ -40,7 +40,7 @@ struct sim_case_sums { /* of many, too */
 };
 
 struct sim_case_end {
-    char why[SIM_CASE_TEXT_MAX * 2];  /* empty: all is well */
+    char why[SIM_CASE_WHY_MAX];       /* empty: all is well */
     elv_time_us at;                   /* when it ended, or went wrong */
     uint64_t hash;                    /* of all that happened */
     uint32_t n_faults;                /* so many had their time */

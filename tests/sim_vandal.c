@@ -240,5 +240,5 @@ static elv_time_us deadline(const void *self)
 struct elv_node vandal_node(struct vandal *v)
 {
     return (struct elv_node){
-        .self = v, .actions_max = 2 * VANDAL_SENDS_MAX, .step = step, .deadline = deadline};
+        .self = v, .actions_max = 3 * VANDAL_SENDS_MAX, .step = step, .deadline = deadline};
 }

@@ -74,7 +74,7 @@ static void beyond_64_in_use_the_oldest_expire(void **state)
 static void who_wants_work_is_served_in_turn_and_once(void **state)
 {
     (void)state;
-    static uint8_t mem[1 << 16];
+    static _Alignas(ELV_ARENA_ALIGN) uint8_t mem[1 << 16];
     struct elv_arena a = elv_arena_of(mem, sizeof mem);
     struct elv_roster r;
     struct elv_row_queue q;
@@ -101,7 +101,7 @@ static void who_wants_work_is_served_in_turn_and_once(void **state)
 static void who_lapsed_is_joined_but_not_there(void **state)
 {
     (void)state;
-    static uint8_t mem[1 << 16];
+    static _Alignas(ELV_ARENA_ALIGN) uint8_t mem[1 << 16];
     struct elv_arena a = elv_arena_of(mem, sizeof mem);
     struct elv_roster r;
     elv_roster_layout(&r, &a, 2);

@@ -42,17 +42,9 @@ while [ $# -gt 0 ]; do
     shift 2
 done
 
-sh "$root/ports/packages.sh" run >&2
 if [ -z "$build" ]; then
-    sh "$root/ports/deps.sh" "${ELV_DEPS:-$root/.deps}" >&2
+    sh "$root/examples/build.sh"
     build=$root/build/release
-    mkdir -p "$build"
-    (cd "$root" && cmake --preset release -DELV_TESTS=OFF -DELV_SIM=ON \
-        -DCMAKE_PREFIX_PATH="${ELV_DEPS:-$root/.deps}" &&
-        cmake --build build/release --target elver-sim) >"$build.log" 2>&1 || {
-        tail -n 30 "$build.log" >&2
-        exit 1
-    }
 fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/elver-real.XXXXXX")
 trap 'rm -rf "$work"' EXIT

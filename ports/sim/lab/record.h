@@ -4,7 +4,6 @@
 #define ELV_PORTS_SIM_LAB_RECORD_H
 
 #include "ports/sim/lab/learn.h"
-#include "server/note.h"
 
 #define ELV_LAB_STALE_BINS 32u /* staleness 0, 1, ..., 30, and more */
 

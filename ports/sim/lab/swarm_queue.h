@@ -6,8 +6,6 @@
 #ifndef ELV_PORTS_SIM_LAB_SWARM_QUEUE_H
 #define ELV_PORTS_SIM_LAB_SWARM_QUEUE_H
 
-#include <stdbool.h>
-
 #include "common/node.h"
 
 struct elv_swarm_due {

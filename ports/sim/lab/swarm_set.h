@@ -6,7 +6,6 @@
 #ifndef ELV_PORTS_SIM_LAB_SWARM_SET_H
 #define ELV_PORTS_SIM_LAB_SWARM_SET_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct elv_swarm_set {
