@@ -182,6 +182,36 @@ static elv_time_us client_cost(void *self, uint32_t node, const struct elv_compu
     return elv_sim_between(rng, step, 2 * step) * (elv_time_us)steps;
 }
 
+static void set_keys(struct elv_job *job, const struct fleet_key *keys, uint32_t line)
+{
+    char why[ELV_JOB_ERROR_MAX] = "";
+    for (; keys->section != NULL; keys++)
+        if (elv_job_set(job, keys->section, keys->key, keys->value, line, why) != ELV_OK) {
+            fprintf(stderr, "[%s] %s = %s: %s\n", keys->section, keys->key, keys->value, why);
+            abort();
+        }
+}
+
+static void make_job(struct fleet *f)
+{
+    char why[ELV_JOB_ERROR_MAX] = "";
+    uint32_t line = 0;
+    elv_job_init(&f->job);
+    set_keys(&f->job, every_job, 1);
+    set_keys(&f->job, f->cfg.keys, ELV_JOB_OVERRIDE);
+    if (elv_job_check(&f->job, why, &line) != ELV_OK) {
+        fprintf(stderr, "job: %s\n", why);
+        abort();
+    }
+    f->model = f->job.model;
+}
+
+void fleet_change(struct fleet *f, const struct fleet_key *keys)
+{
+    f->cfg.keys = keys;
+    f->changes = true;
+}
+
 /* The server. */
 
 static void begin_scoring(void *self, const float *w)
@@ -222,6 +252,9 @@ static enum elv_err start_server(void *self, uint32_t node, elv_time_us now, str
     struct fleet *f = self;
     (void)node, (void)now;
     history_restart(f->history);
+    if (f->changes)
+        make_job(f);
+    f->changes = false;
     const size_t len = elv_server_mem(&f->server_cfg);
     ELV_ASSERT(len > 0);
     f->mem = memory(len);
@@ -233,7 +266,7 @@ static enum elv_err start_server(void *self, uint32_t node, elv_time_us now, str
     if (err == ELV_OK) {
         f->seen_notes = 0;
         f->waits_at = elv_sim_now(f->w);
-        history_scales(f->history, &f->server->scales);
+        history_started(f->history, &f->server->scales);
         *out = elv_server_node(f->server);
         return ELV_OK;
     }
@@ -435,30 +468,6 @@ static void stepped(void *self, uint32_t node, const struct elv_event *ev,
     check_waits(f);
     check_scores(f);
     mind_the_disk(f);
-}
-
-static void set_keys(struct elv_job *job, const struct fleet_key *keys, uint32_t line)
-{
-    char why[ELV_JOB_ERROR_MAX] = "";
-    for (; keys->section != NULL; keys++)
-        if (elv_job_set(job, keys->section, keys->key, keys->value, line, why) != ELV_OK) {
-            fprintf(stderr, "[%s] %s = %s: %s\n", keys->section, keys->key, keys->value, why);
-            abort();
-        }
-}
-
-static void make_job(struct fleet *f)
-{
-    char why[ELV_JOB_ERROR_MAX] = "";
-    uint32_t line = 0;
-    elv_job_init(&f->job);
-    set_keys(&f->job, every_job, 1);
-    set_keys(&f->job, f->cfg.keys, ELV_JOB_OVERRIDE);
-    if (elv_job_check(&f->job, why, &line) != ELV_OK) {
-        fprintf(stderr, "job: %s\n", why);
-        abort();
-    }
-    f->model = f->job.model;
 }
 
 static void add_server(struct fleet *f)

@@ -90,6 +90,7 @@ struct fleet {
 
     struct fleet_sums sums; /* of the lives before this one */
     uint64_t seen_notes;    /* of this life */
+    bool changes;           /* it starts with another job next time */
     bool over;
     elv_time_us over_us, dead_us;
     elv_time_us waits[FLEET_CLIENTS_MAX]; /* by row: for how long it wants work; ELV_NEVER */
@@ -102,6 +103,9 @@ void fleet_feeds(struct fleet_client *c);
 /* Stops the program when the job cannot be: that is a mistake in the test. */
 struct fleet *fleet_new(const struct fleet_cfg *cfg);
 void fleet_free(struct fleet *f);
+
+/* From its next start on the server has these keys, which differ in what a job may change. */
+void fleet_change(struct fleet *f, const struct fleet_key *keys);
 
 /* Runs until the job is over and every client has ended, or until `limit`, or until something is
  * wrong. True: over. */

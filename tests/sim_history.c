@@ -69,6 +69,11 @@ struct asked { /* a request that is owed a reply */
     enum elv_op op;
 };
 
+struct round { /* as it was opened */
+    bool stream;
+    int32_t weight_bits;
+};
+
 struct stored {
     uint32_t id;
     uint64_t step;
@@ -88,6 +93,8 @@ struct history {
     uint32_t n_asked, asked_cap;
     struct stored *stored;
     uint32_t n_stored, stored_cap;
+    struct round *rounds; /* by sequence number */
+    uint32_t n_rounds, rounds_cap;
     uint32_t *given_up; /* rounds that ended without a version */
     uint32_t n_given_up, given_up_cap;
     uint32_t n_failures; /* of the disk: what the server took back is not known */
@@ -129,12 +136,12 @@ struct history *history_new(const struct history_cfg *cfg)
     h->cfg = *cfg;
     h->n_params = cfg->job->model.n_shared;
     h->clients = zeroed(cfg->n_clients + 1, sizeof *h->clients);
-    recipe_of(&h->recipe, cfg->job);
     return h;
 }
 
-void history_scales(struct history *h, const struct elv_scales *scales)
+void history_started(struct history *h, const struct elv_scales *scales)
 {
+    recipe_of(&h->recipe, h->cfg.job);
     h->recipe.scales = *scales;
 }
 
@@ -162,10 +169,21 @@ void history_free(struct history *h)
     free(h->asked);
     free(h->stored);
     free(h->given_up);
+    free(h->rounds);
     free(h);
 }
 
 const char *history_wrong(const struct history *h) { return h->wrong[0] == '\0' ? NULL : h->wrong; }
+
+/* What the server counts by in round `seq`, which it may have opened under another policy. */
+static struct recipe recipe_for(const struct history *h, uint32_t seq)
+{
+    struct recipe r = h->recipe;
+    r.stream = seq < h->n_rounds && h->rounds[seq].stream;
+    if (seq < h->n_rounds)
+        r.scales.weight_bits = h->rounds[seq].weight_bits;
+    return r;
+}
 
 static uint32_t versions_of(const struct history *h, uint32_t seq)
 {
@@ -397,7 +415,7 @@ static void check_ticket(struct history *h, const struct asked *q, const struct 
               q->peer, t.version);
         return;
     }
-    const bool may_be_last = t.version == h->cfg.job->rounds || h->cfg.job->target_accuracy > 0.0;
+    const bool may_be_last = t.version >= h->cfg.job->rounds || h->cfg.job->target_accuracy > 0.0;
     if (t.what == ELV_WHAT_EVALUATE && (t.version != h->n_versions - 1 || !may_be_last))
         wrong(h, "I7: client %" PRIu32 " is to evaluate version %" PRIu32 ", which is not the last",
               q->peer, t.version);
@@ -485,9 +503,10 @@ static uint32_t counted_since(const struct history *h, uint32_t version, uint32_
 static void check_worth(struct history *h, const struct elv_rec_decision *rec)
 {
     char why[RECIPE_WHY_MAX];
-    if (!recipe_worth(&h->recipe, rec, why))
+    const struct recipe r = recipe_for(h, rec->seq);
+    if (!recipe_worth(&r, rec, why))
         wrong(h, "%s", why);
-    const uint32_t since = h->recipe.stream ? counted_since(h, rec->version, rec->seq) : 0;
+    const uint32_t since = r.stream ? counted_since(h, rec->version, rec->seq) : 0;
     if (h->n_failures == 0 && rec->staleness != since)
         wrong(h,
               "I7: an update from version %" PRIu32 " is called %" PRIu32
@@ -511,7 +530,7 @@ static void note_decision(struct history *h, const struct elv_store_op *s)
                   rec.assignment, s->number);
         return;
     }
-    for (uint32_t i = 0; i < c->n && !h->recipe.stream; i++)
+    for (uint32_t i = 0; i < c->n && !recipe_for(h, rec.seq).stream; i++)
         if (c->decisions[i].rec.seq == rec.seq && c->decisions[i].rec.weight > 0 && rec.weight > 0)
             wrong(h, "I1: client %" PRIu64 " counts twice in round %" PRIu32, s->number, rec.seq);
     if (rec.decision == ELV_ACCEPTED && rec.weight > 0) {
@@ -529,7 +548,7 @@ static void note_decision(struct history *h, const struct elv_store_op *s)
 static void check_base(struct history *h, uint32_t number, const struct elv_rec_decision *rec)
 {
     const struct client *c = &h->clients[number];
-    const uint32_t version = h->recipe.stream ? rec->version : h->n_versions - 1;
+    const uint32_t version = recipe_for(h, rec->seq).stream ? rec->version : h->n_versions - 1;
     for (uint32_t i = 0; i < c->n_offers; i++)
         if (c->offers[i].assignment == rec->assignment) {
             if (c->offers[i].version != version || version >= h->n_versions)
@@ -541,8 +560,8 @@ static void check_base(struct history *h, uint32_t number, const struct elv_rec_
           rec->assignment);
 }
 
-static void add_update(struct history *h, uint32_t number, const struct elv_rec_decision *rec,
-                       struct recipe_mix *m)
+static void add_update(struct history *h, const struct recipe *r, uint32_t number,
+                       const struct elv_rec_decision *rec, struct recipe_mix *m)
 {
     const struct attempt *a = attempt_of(&h->clients[number], rec->assignment, rec->nonce);
     const uint32_t base = rec->version < h->n_versions ? rec->version : 0;
@@ -550,19 +569,19 @@ static void add_update(struct history *h, uint32_t number, const struct elv_rec_
         wrong(h, "client %" PRIu32 " never sent what was accepted for assignment %" PRIu32, number,
               rec->assignment);
     else
-        recipe_add(&h->recipe, m, rec, a->v, h->versions[base].b);
+        recipe_add(r, m, rec, a->v, h->versions[base].b);
 }
 
-static struct recipe_mix mix_of(struct history *h, uint32_t seq)
+static struct recipe_mix mix_of(struct history *h, const struct recipe *r, uint32_t seq)
 {
-    struct recipe_mix m = recipe_begin(&h->recipe, h->n_params);
+    struct recipe_mix m = recipe_begin(r, h->n_params, r->stream);
     for (uint32_t number = 1; number <= h->cfg.n_clients; number++)
         for (uint32_t i = 0; i < h->clients[number].n; i++) {
             const struct decision *d = &h->clients[number].decisions[i];
             if (!counts(d, seq))
                 continue;
             check_base(h, number, &d->rec);
-            add_update(h, number, &d->rec, &m);
+            add_update(h, r, number, &d->rec, &m);
         }
     return m;
 }
@@ -571,14 +590,15 @@ static struct recipe_mix mix_of(struct history *h, uint32_t seq)
 static void check_contents(struct history *h, struct version *v, const float *stored)
 {
     const struct version *last = &h->versions[h->n_versions - 1];
-    struct recipe_mix m = mix_of(h, v->rec.seq);
+    const struct recipe r = recipe_for(h, v->rec.seq);
+    struct recipe_mix m = mix_of(h, &r, v->rec.seq);
     char why[RECIPE_WHY_MAX];
     if (m.n == 0 || m.n != v->rec.n_used || m.weight != v->rec.weight_sum)
         wrong(h,
               "I4: round %" PRIu32 " has %" PRIu32 " contributors of weight %" PRIu64
               ", version %" PRIu32 " says %" PRIu32 " of weight %" PRIu64,
               v->rec.seq, m.n, m.weight, h->n_versions, v->rec.n_used, v->rec.weight_sum);
-    else if (!recipe_check(&h->recipe, &m, last->w, last->v, stored, v->v, h->n_failures == 0, why))
+    else if (!recipe_check(&r, &m, last->w, last->v, stored, v->v, h->n_failures == 0, why))
         wrong(h, "I4: model %" PRIu32 " is not made of its contributors: %s", h->n_versions, why);
     recipe_end(&m);
 }
@@ -688,6 +708,20 @@ static void note_round_end(struct history *h, uint32_t seq)
     h->given_up[h->n_given_up++] = seq;
 }
 
+static void note_round(struct history *h, const struct elv_store_op *s)
+{
+    struct elv_rec_round rec;
+    if (elv_rec_round_decode(s->bytes, &rec) != ELV_OK) {
+        wrong(h, "a round that cannot be read");
+        return;
+    }
+    while (h->n_rounds <= s->number) {
+        h->rounds = more(h->rounds, h->n_rounds, &h->rounds_cap, sizeof *h->rounds);
+        h->rounds[h->n_rounds++] = (struct round){.stream = false};
+    }
+    h->rounds[s->number] = (struct round){rec.stream, rec.weight_bits};
+}
+
 static void note_store(struct history *h, const struct elv_action *a, const struct elv_actions *did)
 {
     if (a->id != 0) {
@@ -698,6 +732,8 @@ static void note_store(struct history *h, const struct elv_action *a, const stru
         note_round_end(h, (uint32_t)a->store.number);
     if (a->store.kind != ELV_STORE_PUT)
         return;
+    if (a->store.table == ELV_TABLE_ROUND)
+        note_round(h, &a->store);
     if (a->store.table == ELV_TABLE_DECISION)
         note_decision(h, &a->store);
     else if (a->store.table == ELV_TABLE_VERSION)
