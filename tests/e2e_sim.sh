@@ -118,6 +118,23 @@ sim 0 '^run ' --out "$dir/faults" --detail messages --set faults.client_crash=3s
     --set faults.server_crash=4s --set link.duplicate=0.05 --set link.loss=0.02
 [ "$(field rounds)" -ge 4 ] || fail "crashes end a run"
 
+say "clients that evaluate tell the same in both details, of streams and of rounds"
+for policy in bsp asp; do
+    for detail in timing messages; do
+        sim 0 '^run .*end=rounds' --set data.holdout=0.25 --set eval.on=clients --set link.latency='constant 0' \
+            --set availability.dropout=0 --set client.arithmetic=reference --set sync.deadline=60s \
+            --set sync.policy=$policy --detail $detail --out "$dir/$policy-$detail"
+    done
+    cut -d, -f1,2,9-12 "$dir/$policy-timing/rounds.csv" >"$dir/timing.cut"
+    cut -d, -f1,2,9-12 "$dir/$policy-messages/rounds.csv" | cmp - "$dir/timing.cut" ||
+        fail "$policy: other updates when every message is sent"
+done
+for detail in timing messages; do
+    sim 0 '^run label=bsp seed=7 reached=1 .*end=target' --set data.holdout=0.25 --set eval.on=clients \
+        --set availability.dropout=0 --detail $detail --until accuracy=0.6
+done
+sim 2 'give .data. holdout' --set eval.on=clients --until accuracy=0.6
+
 say "until"
 cheap 0 '^run .*reached=1 ' --until loss=3
 [ "$(field rounds)" -lt 30 ] || fail "it did not stop at the target"

@@ -6,6 +6,9 @@ elv_test(test_swarm swarm_case.c elv_sim_lab)
 elv_test(test_swarm_stream swarm_case.c elv_sim_lab)
 elv_test(test_swarm_server swarm_case.c sim_fleet.c sim_history.c sim_updates.c sim_versions.c
     sim_recipe.c sim_vandal.c sim_watch.c
+elv_test(test_swarm_eval swarm_case.c elv_sim_lab)
+elv_test(test_swarm_random swarm_case.c elv_sim_lab)
+elv_test(test_swarm_server swarm_case.c sim_fleet.c sim_history.c sim_recipe.c sim_vandal.c
     elv_sim_lab elv_port_zlib)
 elv_test(test_deploy elv_sim_lab)
 elv_bench(bench_deploy elv_sim_lab)

@@ -26,6 +26,8 @@ struct swarm_case {
     struct elv_lab_event events[SWARM_KEPT];
     uint32_t n_rounds, n_events;
     uint32_t n_trained, largest_batch; /* pieces of work; the most in one call */
+    bool
+        holds_out; /* each client tells of its base: loss 10 - w, right in w / 10 of ten examples */
 };
 
 /* `keys` end with section NULL. The learner teaches nothing until `swarm_case_learns`. */

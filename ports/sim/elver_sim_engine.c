@@ -5,6 +5,8 @@
 
 static enum elv_err swarm_run(void *self, elv_time_us until) { return elv_swarm_run(self, until); }
 
+static void swarm_stop(void *self) { elv_swarm_stop(self); }
+
 static elv_time_us swarm_now(const void *self) { return elv_swarm_now(self); }
 
 static void swarm_summary(const void *self, struct elv_lab_summary *out)
@@ -18,6 +20,8 @@ static enum elv_err deploy_run(void *self, elv_time_us until)
 {
     return elv_deploy_run(self, until);
 }
+
+static void deploy_stop(void *self) { elv_deploy_stop(self); }
 
 static elv_time_us deploy_now(const void *self) { return elv_deploy_now(self); }
 
@@ -37,6 +41,7 @@ static enum elv_err make_deploy(struct elv_sim_engine *e, const struct elv_swarm
     if (err == ELV_OK)
         *e = (struct elv_sim_engine){.self = d,
                                      .run = deploy_run,
+                                     .stop = deploy_stop,
                                      .now = deploy_now,
                                      .summary = deploy_summary,
                                      .free = deploy_free};
@@ -53,6 +58,7 @@ enum elv_err elv_sim_engine_make(struct elv_sim_engine *e, const struct elv_swar
     if (err == ELV_OK)
         *e = (struct elv_sim_engine){.self = s,
                                      .run = swarm_run,
+                                     .stop = swarm_stop,
                                      .now = swarm_now,
                                      .summary = swarm_summary,
                                      .free = swarm_free};

@@ -9,6 +9,7 @@
 struct elv_sim_engine { /* the functions are those of lab/swarm.h */
     void *self;
     enum elv_err (*run)(void *self, elv_time_us until);
+    void (*stop)(void *self);
     elv_time_us (*now)(const void *self);
     void (*summary)(const void *self, struct elv_lab_summary *out);
     void (*free)(void *self);

@@ -239,8 +239,10 @@ static enum elv_err run_slices(struct recorder *r, const struct elv_sim_engine *
         if (bad_file(r) != NULL)
             return ELV_ERR_IO;
         r->stuck = e->now(e->self) >= patience_ends(r);
-        if (r->stuck)
+        if (r->stuck) {
+            e->stop(e->self);
             return ELV_OK;
+        }
         show(r->watch, &r->run->variant->setup, e->now(e->self));
         const elv_time_us took = clock.now(clock.self) - from;
         if (took < SLICE_US / 2 && slice < SLICE_MAX_US)

@@ -22,9 +22,12 @@ static enum elv_err check(struct elv_deploy *d, char *why)
     if (!(w->link.loss >= 0.0 && w->link.loss < 1.0))
         return elv_param_refuse(why, "loss is from 0 to below 1");
     const enum elv_err err = elv_policies_of(run->job, &policies, why, &line);
-    if (err == ELV_OK)
-        d->streams = policies.sync->flow == ELV_SYNC_STREAM;
-    return err;
+    if (err != ELV_OK)
+        return err;
+    d->streams = policies.sync->flow == ELV_SYNC_STREAM;
+    d->capacity =
+        d->streams ? elv_swarm_counted_max(run->job, &policies, run->n_clients) : run->n_clients;
+    return ELV_OK;
 }
 
 /* The run's seed, and when it ends. */
@@ -127,6 +130,8 @@ static enum elv_err end(struct elv_deploy *d)
         return d->err;
     return elv_sim_broken(d->w) != NULL ? ELV_ERR_ARG : ELV_OK;
 }
+
+void elv_deploy_stop(struct elv_deploy *d) { (void)end(d); }
 
 enum elv_err elv_deploy_run(struct elv_deploy *d, elv_time_us until)
 {

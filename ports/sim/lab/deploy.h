@@ -64,6 +64,9 @@ void elv_deploy_free(struct elv_deploy *d);
 /* As elv_swarm_run. ELV_ERR_ARG: a node broke the rules of common/node.h. */
 enum elv_err elv_deploy_run(struct elv_deploy *d, elv_time_us until);
 
+/* As elv_swarm_stop. */
+void elv_deploy_stop(struct elv_deploy *d);
+
 elv_time_us elv_deploy_now(const struct elv_deploy *d);
 void elv_deploy_summary(const struct elv_deploy *d, struct elv_lab_summary *out);
 /* f32 [n_shared] the newest version; NULL: the server is down. */

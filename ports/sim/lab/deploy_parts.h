@@ -71,7 +71,8 @@ struct elv_deploy {
     struct elv_lab_learner *learner;
     const struct elv_lab_network_cfg *network;
     const struct elv_lab_split *split;
-    bool streams; /* the policy has no rounds */
+    bool streams;      /* the policy has no rounds */
+    uint32_t capacity; /* clients the server has room for; in a stream that bounds a version, too */
 
     struct elv_sim *w;
     struct elv_sim_faults *faults;

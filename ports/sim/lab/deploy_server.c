@@ -96,7 +96,7 @@ enum elv_err elv_deploy_add_server(struct elv_deploy *d, char *why)
         return err;
     d->server_cfg =
         (struct elv_server_cfg){.job = &d->job,
-                                .limits = {.clients_max = d->cfg.run.n_clients},
+                                .limits = {.clients_max = d->capacity},
                                 .kernels = d->cfg.run.kernels,
                                 .disk = elv_sim_disk_view(d->disk),
                                 .scorer = d->network->test != NULL ? &d->exam.scorer : NULL,

@@ -34,9 +34,10 @@ struct elv_lab_score {
 
 struct elv_lab_learner {
     void *self;
-    uint32_t n_params;   /* 0: nothing is learnt */
-    uint64_t bytes_down; /* that a version takes to fetch */
-    uint32_t gather_max; /* pieces of work that `train` takes at once; 1 or more */
+    uint32_t n_params;     /* 0: nothing is learnt */
+    uint64_t bytes_down;   /* that a version takes to fetch */
+    uint32_t gather_max;   /* pieces of work that `train` takes at once; 1 or more */
+    bool clients_evaluate; /* tasks come with evaluation sums, of examples a client holds out */
 
     /* The first version, [n_params]. */
     void (*init)(void *self, float *w);

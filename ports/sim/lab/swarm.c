@@ -181,10 +181,16 @@ enum elv_err elv_swarm_new(struct elv_swarm **out, const struct elv_swarm_cfg *c
     return ELV_OK;
 }
 
+static void free_work(struct elv_swarm_work *w)
+{
+    free(w->update);
+    free(w->eval);
+}
+
 static void free_vectors(struct elv_swarm *s)
 {
     for (uint32_t i = 0; i < s->works.n; i++)
-        free(s->works.at[i].update);
+        free_work(&s->works.at[i]);
     for (uint32_t i = 0; i < s->versions.n; i++)
         free(s->versions.at[i].w);
     while (s->vectors.n > 0)
@@ -202,6 +208,7 @@ void elv_swarm_free(struct elv_swarm *s)
     free(s->round.asked);
     free(s->round.before);
     free(s->round.sum);
+    free(s->round.eval);
     free(s->mean);
     free(s->master);
     free(s->state);
@@ -267,8 +274,11 @@ static elv_time_us next_moment(const struct elv_swarm *s)
 static enum elv_err end(struct elv_swarm *s)
 {
     s->ended = true;
+    elv_swarm_release_record(s);
     return s->err;
 }
+
+void elv_swarm_stop(struct elv_swarm *s) { (void)end(s); }
 
 enum elv_err elv_swarm_run(struct elv_swarm *s, elv_time_us until)
 {

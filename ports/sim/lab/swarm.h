@@ -22,6 +22,10 @@
  * delivered until it starts again, if it is asked by the next round or held by the policy. Bytes
  * up count at arrival; where nothing is learnt an update is as long as a version.
  *
+ * Versions are evaluated when they are made, in no time, or, where the job leaves it to the clients
+ * and they hold examples out for it, by those whose updates count, about the version they trained
+ * from; then its record waits for the next round to close.
+ *
  * An event costs O(log of those at work); a client that does nothing costs nothing but its bytes,
  * unless it comes and goes. Not thread-safe; separate swarms are independent. */
 #ifndef ELV_PORTS_SIM_LAB_SWARM_H
@@ -57,6 +61,9 @@ void elv_swarm_free(struct elv_swarm *s);
  * ELV_OK: it ended (versions made, target reached, horizon, nothing can ever happen again). Any
  * other: the learner failed with it, which ends the run. */
 enum elv_err elv_swarm_run(struct elv_swarm *s, elv_time_us until);
+
+/* The run ends where it is. */
+void elv_swarm_stop(struct elv_swarm *s);
 
 elv_time_us elv_swarm_now(const struct elv_swarm *s);
 /* Of the run so far. */

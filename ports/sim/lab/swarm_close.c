@@ -59,34 +59,6 @@ static float *apply_rule(struct elv_swarm *s, double *mean_norm2)
     return NULL;
 }
 
-static bool eval_is_due(const struct elv_swarm *s, uint32_t version)
-{
-    const bool target = s->cfg.target_accuracy > 0.0 || s->cfg.target_loss > 0.0;
-    const uint32_t every = s->job->eval_every == 0 && target ? 1 : s->job->eval_every;
-    if (elv_swarm_n_params(s) == 0 || s->learner->evaluate == NULL || every == 0)
-        return false;
-    return version % every == 0 || version == s->cfg.rounds;
-}
-
-static void evaluate(struct elv_swarm *s)
-{
-    const struct elv_swarm_version *v = &s->versions.at[s->versions.newest];
-    struct elv_lab_score *score = &s->round.rec.score;
-    *score = (struct elv_lab_score){.loss = (double)NAN, .accuracy = -1.0};
-    if (!eval_is_due(s, v->version) || s->err != ELV_OK)
-        return;
-    s->err = s->learner->evaluate(s->learner->self, v->w, score);
-    s->sum.score = *score;
-    if (score->accuracy > s->sum.best_accuracy)
-        s->sum.best_accuracy = score->accuracy;
-    const bool accurate = s->cfg.target_accuracy > 0.0 && score->accuracy >= s->cfg.target_accuracy;
-    if ((accurate || (s->cfg.target_loss > 0.0 && score->loss <= s->cfg.target_loss)) &&
-        !s->sum.reached) {
-        s->sum.reached = true;
-        s->sum.reached_at = s->now;
-    }
-}
-
 /* What both ways to end a round have in common. */
 static void end_round(struct elv_swarm *s, bool abandoned, uint32_t left)
 {
@@ -110,7 +82,8 @@ static void end_round(struct elv_swarm *s, bool abandoned, uint32_t left)
     memcpy(rec->model, s->sum.model, sizeof rec->model);
     if (overrun > s->sum.worst_overrun)
         s->sum.worst_overrun = overrun;
-    elv_swarm_tell_round(s);
+    elv_swarm_record(s, rec);
+    elv_swarm_forget_eval(s);
     if (r->sum)
         memset(r->sum, 0, elv_swarm_n_params(s) * sizeof *r->sum);
     elv_swarm_mix_nothing(s);
@@ -141,6 +114,11 @@ void elv_swarm_close(struct elv_swarm *s, uint32_t left)
     const struct elv_sync *sync = s->policies.sync;
     struct elv_sync_commit commit = {.round = elv_swarm_view(s), .version = s->round.version + 1};
     float *w = NULL;
+    elv_swarm_hear_clients(s);
+    if (s->sum.reached) { /* by the version the round started from */
+        s->ended = true;
+        return;
+    }
     elv_tally_commit(&s->round.tally, &commit);
     s->round.rec.wanted = elv_swarm_wanted(s);
     const bool learns = elv_swarm_n_params(s) > 0;
@@ -150,12 +128,14 @@ void elv_swarm_close(struct elv_swarm *s, uint32_t left)
         elv_swarm_abandon(s, left);
         return;
     }
-    evaluate(s);
+    elv_swarm_evaluate(s);
     s->round.n_abandoned = 0;
     end_round(s, false, left);
     s->round.not_before = s->now;
     if (sync->on_commit)
         sync->on_commit(s->sync_state, &s->sync_cfg, &commit, s->now);
-    if (s->sum.reached || (s->cfg.rounds > 0 && commit.version >= s->cfg.rounds))
-        s->ended = true;
+    const bool last = s->cfg.rounds > 0 && commit.version >= s->cfg.rounds;
+    s->ended = s->sum.reached || last;
+    if (last)
+        elv_swarm_survey(s);
 }

@@ -7,6 +7,7 @@
  *     swarm_update.c   what becomes of an update: trained, judged, added up
  *     swarm_version.c  versions, kept while somebody works on them
  *     swarm_close.c    how rounds end, and versions are made
+ *     swarm_eval.c     how good versions are, and who says so
  *     swarm_rounds.c   the flow of policies that ask
  *     swarm_stream.c   the flow of policies that let clients start
  *     swarm_tell.c     records, the hash, the summary */
@@ -78,7 +79,8 @@ struct elv_swarm_work {
     bool dropped;              /* will not be delivered */
     bool trained;
     enum elv_err err;
-    float *update; /* NULL: not trained, or nothing is learnt */
+    float *update;              /* NULL: not trained, or nothing is learnt */
+    struct elv_eval_sums *eval; /* of its base, by the client; NULL: none */
     double loss_sum;
     uint64_t bytes_up;
 };
@@ -112,7 +114,8 @@ struct elv_swarm_round {
     uint32_t *asked, *before; /* ROUNDS: clients' places, of this and the round before */
     uint32_t n_before, cap, cap_before;
     struct elv_tally tally;
-    int64_t *sum; /* [n_params] of the updates that count, in fixed point */
+    int64_t *sum;               /* [n_params] of the updates that count, in fixed point */
+    struct elv_eval_sums *eval; /* what their clients found of their bases; NULL: nothing yet */
     struct elv_lab_round rec;
 };
 
@@ -185,6 +188,8 @@ struct elv_swarm {
     struct elv_lab_task *tasks;  /* [gather_max] */
     struct elv_swarm_work **due; /* [gather_max] */
     struct elv_lab_summary sum;
+    struct elv_lab_round held; /* the newest version's record, if it waits for its score */
+    bool held_back;
     double used_squares; /* for the fairness: kept up to date with each update used */
 };
 
@@ -261,9 +266,26 @@ uint32_t elv_swarm_wanted(const struct elv_swarm *s);
 void elv_swarm_close(struct elv_swarm *s, uint32_t left);
 void elv_swarm_abandon(struct elv_swarm *s, uint32_t left);
 
+/* swarm_eval.c */
+bool elv_swarm_clients_evaluate(const struct elv_swarm *s);
+/* The version just made, into the round's record. */
+void elv_swarm_evaluate(struct elv_swarm *s);
+/* Tells the record, or holds it back until the clients have scored its version. */
+void elv_swarm_record(struct elv_swarm *s, const struct elv_lab_round *r);
+void elv_swarm_release_record(struct elv_swarm *s);
+/* What a client found while it trained; it counts when its update does. */
+void elv_swarm_keep_eval(const struct elv_swarm *s, struct elv_swarm_work *w,
+                         const struct elv_eval_sums *eval);
+void elv_swarm_add_eval(struct elv_swarm *s, const struct elv_swarm_work *w);
+void elv_swarm_forget_eval(struct elv_swarm *s);
+/* The round closes: the score of the version it started from. */
+void elv_swarm_hear_clients(struct elv_swarm *s);
+/* The last version was made. */
+void elv_swarm_survey(struct elv_swarm *s);
+
 /* swarm_tell.c */
 void elv_swarm_tell(struct elv_swarm *s, enum elv_lab_event_kind kind, uint32_t c,
                     const struct elv_swarm_work *w, uint32_t staleness, uint32_t weight);
-void elv_swarm_tell_round(struct elv_swarm *s);
+void elv_swarm_tell_round(struct elv_swarm *s, const struct elv_lab_round *r);
 
 #endif

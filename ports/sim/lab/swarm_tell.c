@@ -42,10 +42,9 @@ void elv_swarm_tell(struct elv_swarm *s, enum elv_lab_event_kind kind, uint32_t 
         s->cfg.sink.event(s->cfg.sink.self, &e);
 }
 
-void elv_swarm_tell_round(struct elv_swarm *s)
+void elv_swarm_tell_round(struct elv_swarm *s, const struct elv_lab_round *r)
 {
     uint64_t *h = &s->sum.hash;
-    const struct elv_lab_round *r = &s->round.rec;
     s->sum.rounds++;
     mix(h, (uint64_t)r->closed);
     mix(h, two(r->seq, r->version));

@@ -69,6 +69,7 @@ static void keep(const struct elv_swarm *s, struct elv_swarm_work *w, const stru
     w->seen = t->seen;
     w->steps = t->steps;
     w->loss_sum = t->loss_sum;
+    elv_swarm_keep_eval(s, w, &t->eval);
     w->bytes_up = t->bytes_up > 0 ? t->bytes_up : 4 * (uint64_t)s->learner->n_params;
 }
 
@@ -183,6 +184,7 @@ static void use(struct elv_swarm *s, const struct elv_swarm_work *w, uint32_t st
     if (w->update && elv_swarm_scale(s).mixes)
         elv_swarm_mix(s, w->base, item.weight);
     add_up(s, w, &item);
+    elv_swarm_add_eval(s, w);
     count(s, w->client, staleness);
     elv_swarm_tell(s, ELV_LAB_USED, w->client, w, staleness, item.weight);
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
 #include "common/assert.h"
 #include "ports/sim/lab/swarm_parts.h"
 #include "ports/sim/queue.h"
@@ -141,6 +143,7 @@ void elv_swarm_end_work(struct elv_swarm *s, struct elv_swarm_work *w)
     elv_swarm_release(s, w->base);
     if (w->update)
         elv_swarm_give_vector(s, w->update);
+    free(w->eval);
     *w = (struct elv_swarm_work){.client = ELV_SWARM_NONE, .next = s->works.free};
     s->works.free = i;
 }
