@@ -410,7 +410,7 @@ void elv_core_save_again(struct elv_server *s, struct elv_actions *out)
         elv_core_cut_losses(s);
         return;
     }
-    if (counting && !elv_core_is_survey(s))
+    if ((counting && !elv_core_is_survey(s)) || (elv_core_streams(s) && s->head.log != 0))
         elv_core_mend_log(s, out); /* perhaps that is why */
     for (uint32_t i = 0; i < s->roster.n && saved < ELV_ANSWERS_PER_STEP; i++) {
         struct elv_row *row = &s->roster.rows[i];

@@ -263,6 +263,47 @@ static void stopping_after_a_version_could_not_be_stored_loses_no_update(void **
     }
 }
 
+/* A decision is on its way to a disk that is full, and the round is given up before that is known.
+ */
+static void a_full_disk_does_not_stop_a_stream_for_good(void **state)
+{
+    (void)state;
+    static struct world w;
+    struct elv_ticket t;
+    prepare(&w, false);
+    world_set(&w, "sync", "deadline", "30s");
+    world_start(&w);
+    for (uint32_t peer = 1; peer <= 2; peer++)
+        world_join(&w, peer);
+    for (uint32_t peer = 1; peer <= 2; peer++) {
+        stream_work(&w, peer, &peers[peer].t);
+        make(&w, peer);
+        world_put(&w, &peers[peer].u, 0);
+        world_advance(&w, 14 * second); /* the second has time left when the round is over */
+    }
+    for (uint32_t i = 1; i < peers[1].u.n_chunks; i++)
+        world_put(&w, &peers[1].u, i);
+    w.disk.drop_appends = true;
+    world_put(&w, &peers[2].u, 1);
+    w.hold_stores = true;
+    world_commit(&w, &peers[1].u);
+    world_advance(&w, 3 * second);
+    w.hold_stores = false;
+    world_settle(&w);
+    assert_int_equal(w.s->n_unsaved, 1);
+    w.disk.drop_appends = false;
+    world_advance(&w, 20 * second);
+    assert_int_equal(w.s->n_unsaved, 0);
+    assert_int_equal(elv_server_stats(w.s)->rounds_abandoned, 1);
+    for (uint32_t peer = 1; peer <= 2; peer++)
+        world_ticket(&w, peer, &t);
+    world_advance(&w, second);
+    for (uint32_t peer = 1; peer <= 2; peer++)
+        stream_work(&w, peer, &t);
+    assert_true(elv_server_stats(w.s)->round_open);
+    world_free(&w);
+}
+
 /* It died when it had just made the file of the next log, and then goes on with the one before:
  * there is an upload half through in it. */
 static void an_empty_log_that_is_left_goes(void **state)
@@ -457,6 +498,7 @@ int main(void)
         cmocka_unit_test(dying_again_and_again_loses_nothing),
         cmocka_unit_test(failing_stores_count_what_was_acknowledged_once),
         cmocka_unit_test(stopping_after_a_version_could_not_be_stored_loses_no_update),
+        cmocka_unit_test(a_full_disk_does_not_stop_a_stream_for_good),
         cmocka_unit_test(an_empty_log_that_is_left_goes),
         cmocka_unit_test(a_transfer_goes_on_where_it_was_over_publications_and_restarts),
         cmocka_unit_test(a_restart_gives_the_rest_of_the_time_and_no_more),
