@@ -7,10 +7,13 @@
  * must give the same events. Prints how far it is now and then, what a failing seed is about and
  * how to replay it, and at the end one line:
  *
- *     campaign seeds=N failed=N events=N faults=N crashes=N versions=N updates=N seconds=S */
+ *     campaign seeds=N failed=N events=N faults=N crashes=N versions=N updates=N seconds=S
+ *
+ * Told to stop, by Ctrl-C or SIGTERM, it ends with the seeds that are under way. */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +33,14 @@ struct campaign {
     double told;
     struct sim_case_sums sums;
 };
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+    (void)number;
+    stop = 1;
+}
 
 static double now(void)
 {
@@ -54,7 +65,7 @@ static void tell(struct campaign *c)
 static bool take(struct campaign *c, uint64_t *seed)
 {
     pthread_mutex_lock(&c->lock);
-    const bool more = c->next < c->count;
+    const bool more = c->next < c->count && !stop;
     *seed = c->first + c->next;
     c->next += more;
     pthread_mutex_unlock(&c->lock);
@@ -132,6 +143,8 @@ int main(int argc, char **argv)
     c.first = strtoull(argv[1], NULL, 10);
     c.count = strtoull(argv[2], NULL, 10);
     c.began = c.told = now();
+    sigaction(SIGINT, &(struct sigaction){.sa_handler = on_signal}, NULL);
+    sigaction(SIGTERM, &(struct sigaction){.sa_handler = on_signal}, NULL);
     pthread_mutex_init(&c.lock, NULL);
     name_replay(&c, argv[0]);
     while (started < n && pthread_create(&threads[started], NULL, work, &c) == 0)
