@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
+# The server and its clients in the simulated world, and those who keep its books.
+set(fleet sim_fleet.c sim_history.c sim_recipe.c sim_updates.c sim_vandal.c sim_versions.c sim_watch.c
+    elv_client elv_server elv_kernels elv_port_sim elv_port_zlib)
+
 elv_test(test_sim_queue elv_port_sim)
 elv_test(test_sim_disk elv_port_sim)
 elv_test(test_sim_world elv_port_sim)
 elv_test(test_swarm swarm_case.c elv_sim_lab)
 elv_test(test_swarm_stream swarm_case.c elv_sim_lab)
-elv_test(test_swarm_server swarm_case.c sim_fleet.c sim_history.c sim_updates.c sim_versions.c
-    sim_recipe.c sim_vandal.c sim_watch.c
 elv_test(test_swarm_eval swarm_case.c elv_sim_lab)
 elv_test(test_swarm_random swarm_case.c elv_sim_lab)
-elv_test(test_swarm_server swarm_case.c sim_fleet.c sim_history.c sim_recipe.c sim_vandal.c
-    elv_sim_lab elv_port_zlib)
+elv_test(test_swarm_server swarm_case.c ${fleet} elv_sim_lab)
 elv_test(test_deploy elv_sim_lab)
 elv_bench(bench_deploy elv_sim_lab)
 elv_test(test_world_file elv_sim_lab)
@@ -23,9 +24,6 @@ elv_bench(bench_swarm swarm_case.c elv_sim_lab)
 elv_test(test_html html_fixture.c elv_sim_lab)
 elv_program(html_sample html_fixture.c elv_sim_lab)
 
-set(fleet sim_fleet.c sim_history.c sim_updates.c sim_versions.c
-    sim_recipe.c sim_vandal.c sim_watch.c elv_client elv_server elv_kernels
-    elv_port_sim elv_port_zlib)
 set(case sim_case.c sim_explain.c sim_job.c sim_shrink.c sim_trouble.c ${fleet})
 
 # elv_sim(sim_X COUNT COUNT_SANITIZED FILE|LIBRARY...): runs the seeds 1..COUNT, fewer under a
