@@ -169,6 +169,8 @@ void elv_core_void_all(struct elv_server *s, struct elv_actions *out); /* the st
 void elv_core_lapse(struct elv_server *s, struct elv_actions *out);    /* whose time is over */
 /* The policy sees the client no more, until it asks again. */
 void elv_core_drop_out(struct elv_server *s, uint32_t row);
+/* What it sent is no longer there: its time may have passed meanwhile. */
+void elv_core_undelivered(struct elv_server *s, struct elv_row *row);
 void elv_core_back_again(struct elv_server *s, uint32_t row); /* it asks: it had perhaps lapsed */
 
 /* handout.c */

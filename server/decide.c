@@ -191,7 +191,7 @@ void elv_core_drop_upload(struct elv_server *s, struct elv_upload *up, enum elv_
     for (uint32_t i = 0; i < up->n_askers; i++)
         elv_core_refuse(s, out, up->askers[i], reason, retry_ms);
     if (row->upload == elv_upload_index(&s->uploads, up))
-        row->upload = ELV_ROW_NONE;
+        elv_core_undelivered(s, row);
     elv_upload_free(&s->uploads, up);
 }
 

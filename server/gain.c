@@ -84,8 +84,8 @@ double elv_gain_of(const struct elv_gain *g, uint32_t k)
                      : g->rate > 0.0     ? 1.0 / g->rate
                                          : 0.0;
     const double bend = l * g->rate * g->rate / 2.0;
-    const double noise =
-        elv_recent_mean(&g->variance) * elv_recent_mean(&g->uneven) * (1.0 / k - g->settled);
+    const double left = not_below_0(1.0 / k - g->settled); /* there may be more clients by now */
+    const double noise = elv_recent_mean(&g->variance) * elv_recent_mean(&g->uneven) * left;
     return (g->rate - bend) * elv_recent_mean(&g->norm) - bend * noise;
 }
 

@@ -25,6 +25,14 @@ elv_time_us elv_core_offer_ends(const struct elv_server *s, const struct elv_off
     return s->run_began + offer->granted + s->sync_cfg.deadline_us;
 }
 
+/* Somebody's time is over then. */
+static void due(struct elv_server *s, const struct elv_offer *offer)
+{
+    const elv_time_us ends = elv_core_offer_ends(s, offer);
+    if (ends < s->lapse_at)
+        s->lapse_at = ends;
+}
+
 static void put_offer(struct elv_server *s, const struct elv_row *row, struct elv_actions *out)
 {
     const struct elv_offer *o = &row->offer;
@@ -74,9 +82,7 @@ void elv_core_give(struct elv_server *s, uint32_t i, struct elv_actions *out)
     s->round.n_waiting++;
     s->round.n_given++;
     elv_kept_find(&s->kept, row->offer.version)->n_offers++;
-    const elv_time_us ends = elv_core_offer_ends(s, &row->offer);
-    if (ends < s->lapse_at)
-        s->lapse_at = ends;
+    due(s, &row->offer);
     put_offer(s, row, out);
     elv_answers_push(&s->answers, &(struct elv_answer){.store = elv_core_token(s),
                                                        .kind = ELV_ANSWER_GRANT,
@@ -111,7 +117,15 @@ void elv_core_given(struct elv_server *s, const struct elv_answer *a, struct elv
         return;
     }
     row->offer.promised = false;
+    due(s, &row->offer); /* if it was looked at before, it could not lapse */
     elv_core_mark(s, a->row);
+}
+
+void elv_core_undelivered(struct elv_server *s, struct elv_row *row)
+{
+    row->upload = ELV_ROW_NONE;
+    if (row->waiting && row->offer.own)
+        s->lapse_at = s->now;
 }
 
 /* A commit that is being decided is decided. One that only waits is not, when its version goes. */

@@ -17,7 +17,7 @@ static void forget_all(struct elv_server *s)
         struct elv_upload *up = &s->uploads.at[i];
         if (up->state != ELV_UPLOAD_STAGED)
             continue;
-        s->roster.rows[up->row].upload = ELV_ROW_NONE;
+        elv_core_undelivered(s, &s->roster.rows[up->row]);
         elv_upload_free(&s->uploads, up);
     }
 }

@@ -34,7 +34,7 @@ enum elv_err elv_stream_count(const struct elv_sync_cfg *cfg, const char *name, 
 enum elv_err elv_stream_switch(const struct elv_sync_cfg *cfg, const char *name,
                                const char *sentence, char why[ELV_JOB_ERROR_MAX], uint32_t *line);
 
-/* How long a client may be silent, neither at work nor held, before nobody waits for it. */
+/* How long a client that is not held may go without delivering before nobody waits for it. */
 elv_time_us elv_stream_patience(const struct elv_sync_cfg *cfg);
 
 #endif

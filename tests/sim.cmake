@@ -4,6 +4,8 @@ elv_test(test_sim_disk elv_port_sim)
 elv_test(test_sim_world elv_port_sim)
 elv_test(test_swarm swarm_case.c elv_sim_lab)
 elv_test(test_swarm_stream swarm_case.c elv_sim_lab)
+elv_test(test_swarm_server swarm_case.c sim_fleet.c sim_history.c sim_updates.c sim_versions.c
+    sim_recipe.c sim_vandal.c sim_watch.c
 elv_test(test_swarm_eval swarm_case.c elv_sim_lab)
 elv_test(test_swarm_random swarm_case.c elv_sim_lab)
 elv_test(test_swarm_server swarm_case.c sim_fleet.c sim_history.c sim_recipe.c sim_vandal.c
@@ -21,7 +23,8 @@ elv_bench(bench_swarm swarm_case.c elv_sim_lab)
 elv_test(test_html html_fixture.c elv_sim_lab)
 elv_program(html_sample html_fixture.c elv_sim_lab)
 
-set(fleet sim_fleet.c sim_history.c sim_recipe.c sim_vandal.c elv_client elv_server elv_kernels
+set(fleet sim_fleet.c sim_history.c sim_updates.c sim_versions.c
+    sim_recipe.c sim_vandal.c sim_watch.c elv_client elv_server elv_kernels
     elv_port_sim elv_port_zlib)
 set(case sim_case.c sim_explain.c sim_job.c sim_shrink.c sim_trouble.c ${fleet})
 

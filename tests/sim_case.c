@@ -188,7 +188,8 @@ void sim_case_title(uint64_t seed, char *text, uint32_t len)
 {
     struct sim_trouble t;
     sim_trouble_draw(&t, seed);
-    uint32_t used = (uint32_t)snprintf(text, len, "%s:", t.policy);
+    uint32_t used = (uint32_t)snprintf(text, len, "%s%s%s:", t.policy, t.changes ? ", then " : "",
+                                       t.changes ? t.other_policy : "");
     for (const struct fleet_key *k = t.keys; k->section != NULL && used < len; k++)
         used += (uint32_t)snprintf(text + used, len - used, " %s=%s", k->key, k->value);
     if (used < len)

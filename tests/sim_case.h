@@ -4,12 +4,12 @@
  * The seed draws the job (sim_job.h), how many clients there are and how bad each fault is. Every
  * fault has a number and can be left out by itself: first those that last all the time (a lossy
  * link, a vandal, an identity used twice, a disk that dies), then each single crash, stop, cut, bad
- * spell of the disk and revocation, at its time (ports/sim/faults.h). Leaving some out changes
- * nothing about when and how the others happen.
+ * spell of the disk, revocation and change of policy, at its time (ports/sim/faults.h). Leaving
+ * some out changes nothing about when and how the others happen.
  *
  * After a minute all is healed but for links that lose few packets, and the run must end within a
  * number of deadlines. The books are checked after every step (sim_history.h), and so are the
- * server's bounds (sim_fleet.c). */
+ * server's bounds (sim_watch.c). */
 #ifndef ELV_TESTS_SIM_CASE_H
 #define ELV_TESTS_SIM_CASE_H
 

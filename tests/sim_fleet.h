@@ -53,6 +53,7 @@ struct fleet_client {
 
 #define FLEET_CLIENTS_MAX 64u
 #define FLEET_WRONG_MAX 240u
+#define FLEET_TESTS 6u /* examples that each client evaluates */
 
 struct fleet_sums {
     uint64_t abandoned, late, log_losses, declined, failed, evaluations, lapsed;
@@ -90,6 +91,7 @@ struct fleet {
 
     struct fleet_sums sums; /* of the lives before this one */
     uint64_t seen_notes;    /* of this life */
+    bool changes;           /* it starts with another job next time */
     bool over;
     elv_time_us over_us, dead_us;
     elv_time_us waits[FLEET_CLIENTS_MAX]; /* by row: for how long it wants work; ELV_NEVER */
@@ -103,12 +105,20 @@ void fleet_feeds(struct fleet_client *c);
 struct fleet *fleet_new(const struct fleet_cfg *cfg);
 void fleet_free(struct fleet *f);
 
+/* From its next start on the server has these keys, which differ in what a job may change. */
+void fleet_change(struct fleet *f, const struct fleet_key *keys);
+
 /* Runs until the job is over and every client has ended, or until `limit`, or until something is
  * wrong. True: over. */
 bool fleet_run(struct fleet *f, elv_time_us limit);
 
 /* Of all lives of the server together. */
 struct fleet_sums fleet_sums(const struct fleet *f);
+
+/* sim_watch.c: all that must be true of the server now. */
+void fleet_check(struct fleet *f);
+/* Something is wrong; the first is kept. */
+void fleet_blame(struct fleet *f, const char *format, ...);
 
 /* NULL, or what is wrong: with the world, the books, or the server's bounds. */
 const char *fleet_wrong(const struct fleet *f);

@@ -18,7 +18,7 @@
  *       rule says; who only evaluates is given the last version
  *
  * Memory bounds (I5), armed deadlines (I6) and progress (I8) need the server itself: see
- * sim_rounds.c. */
+ * sim_watch.c and sim_case.c. */
 #ifndef ELV_TESTS_SIM_HISTORY_H
 #define ELV_TESTS_SIM_HISTORY_H
 
@@ -53,8 +53,8 @@ void history_restart(struct history *h);
 /* NULL, or the first thing that went wrong, as a sentence. */
 const char *history_wrong(const struct history *h);
 struct history_sums history_sums(const struct history *h);
-/* In what units the server counts. */
-void history_scales(struct history *h, const struct elv_scales *scales);
+/* The server has started, perhaps with other policies, and counts in these units. */
+void history_started(struct history *h, const struct elv_scales *scales);
 /* NULL, or what is not settled though the job is over. */
 const char *history_unfinished(struct history *h);
 /* Accepted answers of round `seq`: updates, or in a survey evaluations. */

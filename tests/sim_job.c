@@ -146,7 +146,8 @@ static void put_sync(struct draft *d, const struct variant *v, uint32_t clients)
         put(d, "sync", p->key, p->value);
     put(d, "sync", "deadline", ANY(d, deadlines));
     put(d, "sync", "publish_interval", ANY(d, paces));
-    put(d, "job", "rounds", v->stream ? ANY(d, many_rounds) : ANY(d, few_rounds));
+    const char *many = ANY(d, many_rounds), *few = ANY(d, few_rounds);
+    put(d, "job", "rounds", v->stream ? many : few);
 }
 
 static void put_rule(struct draft *d)
@@ -186,9 +187,9 @@ static void put_evaluation(struct draft *d)
     put(d, "state", "keep", ANY(d, kept));
 }
 
-const char *sim_job_of(uint64_t seed, uint32_t clients, struct fleet_key keys[SIM_JOB_KEYS])
+static const char *make(uint64_t seed, const struct variant *v, uint32_t clients,
+                        struct fleet_key keys[SIM_JOB_KEYS])
 {
-    const struct variant *v = &variants[seed % VARIANTS];
     struct draft d = {
         .rng = elv_rng_of((struct elv_rng_key){.seed = seed, .round = 55, .purpose = ELV_RNG_TEST}),
         .keys = keys};
@@ -199,4 +200,16 @@ const char *sim_job_of(uint64_t seed, uint32_t clients, struct fleet_key keys[SI
     put_evaluation(&d);
     keys[d.n] = (struct fleet_key){NULL, NULL, NULL};
     return v->name;
+}
+
+const char *sim_job_of(uint64_t seed, uint32_t clients, struct fleet_key keys[SIM_JOB_KEYS])
+{
+    return make(seed, &variants[seed % VARIANTS], clients, keys);
+}
+
+/* The same draws give the same in all that a job may not change. */
+const char *sim_job_other(uint64_t seed, uint32_t clients, struct fleet_key keys[SIM_JOB_KEYS])
+{
+    const uint64_t other = seed % VARIANTS + 1 + seed / VARIANTS % (VARIANTS - 1);
+    return make(seed, &variants[other % VARIANTS], clients, keys);
 }

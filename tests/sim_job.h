@@ -12,6 +12,9 @@
  * many there will be. */
 const char *sim_job_of(uint64_t seed, uint32_t clients, struct fleet_key keys[SIM_JOB_KEYS]);
 
+/* The same job after its operator took another policy, of those that the seed draws. */
+const char *sim_job_other(uint64_t seed, uint32_t clients, struct fleet_key keys[SIM_JOB_KEYS]);
+
 /* So many seeds in a row have each policy, in each of its variants, once. */
 uint32_t sim_job_variants(void);
 

@@ -108,12 +108,13 @@ bool recipe_worth(const struct recipe *r, const struct elv_rec_decision *d,
     return false;
 }
 
-struct recipe_mix recipe_begin(const struct recipe *r, uint32_t n_params)
+struct recipe_mix recipe_begin(const struct recipe *r, uint32_t n_params, bool stream)
 {
     struct recipe_mix m = {.n_params = n_params, .left_least = 1.0, .left_most = 1.0};
     m.sum = calloc(n_params, sizeof *m.sum);
-    m.bases = r->by == RECIPE_MIXES ? calloc(n_params, sizeof *m.bases) : NULL;
-    if (m.sum == NULL || (m.bases == NULL && r->by == RECIPE_MIXES))
+    const bool mixes = r->by == RECIPE_MIXES && stream;
+    m.bases = mixes ? calloc(n_params, sizeof *m.bases) : NULL;
+    if (m.sum == NULL || (m.bases == NULL && mixes))
         abort();
     return m;
 }
@@ -127,7 +128,7 @@ void recipe_add(const struct recipe *r, struct recipe_mix *m, const struct elv_r
     m->share += (uint64_t)whole(r, claim(r, d) * d->factor);
     m->claims += (uint64_t)c;
     m->effort += c * effort(r, d->steps);
-    m->left_most *= 1.0 - d->factor;
+    m->left_most *= 1.0 - fmin(d->factor, r->alpha);
     m->left_least *= 1.0 - r->alpha; /* a restart takes for fresh what it finds */
     for (uint32_t i = 0; i < m->n_params; i++)
         m->sum[i] += d->weight * (int64_t)rint((double)update[i] * scale);
@@ -145,8 +146,10 @@ void recipe_end(struct recipe_mix *m)
 static double step(const struct recipe *r, const struct recipe_mix *m, const float *w, uint32_t i)
 {
     const double sum = ldexp((double)m->sum[i], -r->scales.value_bits);
-    if (r->by == RECIPE_MIXES)
+    if (m->bases != NULL)
         return (m->bases[i] + sum) / (double)m->weight - (double)w[i];
+    if (r->by == RECIPE_MIXES)
+        return sum / (double)m->weight;
     const double by = r->by == RECIPE_CLAIMED ? (double)m->claims : (double)m->share;
     const double fill = r->buffer > 0 ? (double)m->n / (double)r->buffer : 1.0;
     return fill * sum * (m->effort / (double)m->claims) / by;
@@ -170,38 +173,37 @@ static void bounds(const struct recipe *r, const struct recipe_mix *m, bool cert
     }
 }
 
-/* It is read off the coordinate that moved most. */
-static double factor_of(const struct recipe *r, const struct recipe_mix *m, const float *w,
-                        const float *v, const float *stored)
+/* It is read off the coordinate that should move most. `*error`: what rounding the model to single
+ * precision may have added. Nothing is read where nothing should move. */
+static void read_factor(const struct recipe *r, const struct recipe_mix *m, const float *w,
+                        const float *v, const float *stored, double *factor, double *error)
 {
     uint32_t far = 0;
-    double most = 0.0, way = 0.0;
+    double most = 0.0;
     for (uint32_t i = 0; i < m->n_params; i++) {
-        way = fabs(step(r, m, w, i));
+        const double way = fabs(step(r, m, w, i));
         if (way > most) {
             most = way;
             far = i;
         }
     }
-    way = step(r, m, w, far);
-    if (way == 0.0)
-        return -1.0;
+    if (most == 0.0)
+        return;
     const double moved = ((double)stored[far] - (double)w[far]) / (double)r->rate;
-    return (moved - (double)r->beta * (double)v[far]) / way;
+    *factor = (moved - (double)r->beta * (double)v[far]) / step(r, m, w, far);
+    *error = 1e-3 + 1e-6 * (1.0 + fabs((double)w[far])) / (double)r->rate / most;
 }
 
 bool recipe_check(const struct recipe *r, const struct recipe_mix *m, const float *w,
                   const float *v, const float *stored, float *v_next, bool certain,
                   char why[RECIPE_WHY_MAX])
 {
-    double least, most, factor;
+    double least, most, error = 0.0;
     bounds(r, m, certain, &least, &most);
-    factor = least;
+    double factor = least;
     if (least < most || r->by == RECIPE_MIXES)
-        factor = factor_of(r, m, w, v, stored);
-    if (factor == -1.0) /* nobody wants to move */
-        factor = least;
-    if (!(factor >= least - 1e-3 && factor <= most + 1e-3)) {
+        read_factor(r, m, w, v, stored, &factor, &error);
+    if (!(factor >= least - error && factor <= most + error)) {
         snprintf(why, RECIPE_WHY_MAX, "%g times the step, not %g to %g", factor, least, most);
         return false;
     }
@@ -209,7 +211,7 @@ bool recipe_check(const struct recipe *r, const struct recipe_mix *m, const floa
         const double way = factor * step(r, m, w, i);
         const double next = (double)r->beta * (double)v[i] + way;
         const double want = (double)w[i] + (double)r->rate * next;
-        v_next[i] = (float)next;
+        v_next[i] = (stored[i] - w[i]) / r->rate; /* so that rounding does not add up */
         if (fabs((double)stored[i] - want) > 1e-5 * (1.0 + fabs(want) + fabs(way))) {
             snprintf(why, RECIPE_WHY_MAX, "coordinate %u is %g, not %g", i, (double)stored[i],
                      want);

@@ -43,7 +43,8 @@ struct recipe_mix { /* the contributors of one version */
     double left_least, left_most; /* fedasync: share of the old model that may stay */
 };
 
-struct recipe_mix recipe_begin(const struct recipe *r, uint32_t n_params);
+/* `stream`: its round was one, so models can be mixed. */
+struct recipe_mix recipe_begin(const struct recipe *r, uint32_t n_params, bool stream);
 void recipe_add(const struct recipe *r, struct recipe_mix *m, const struct elv_rec_decision *d,
                 const float *update, const float *base);
 void recipe_end(struct recipe_mix *m);

@@ -90,7 +90,10 @@ void sim_trouble_draw(struct sim_trouble *t, uint64_t seed)
     t->observe = one_in(t, 3);
     t->scores = one_in(t, 3);
     t->revoked_at = seconds(t, 10, 50);
+    t->changes = one_in(t, 6);
+    t->changed_at = seconds(t, 10, 50);
     t->policy = sim_job_of(seed, t->n_honest, t->keys);
+    t->other_policy = sim_job_other(seed, t->n_honest, t->other_keys);
 }
 
 static bool has(const struct sim_trouble *t, int kind, uint32_t place)
@@ -170,6 +173,15 @@ static void revoke(void *ctx, uint32_t node)
     for (uint32_t k = 0; k < f->cfg.n_clients; k++)
         f->clients[k].revoked = f->clients[k].revoked || f->clients[k].number == number;
     elv_sim_revoke(f->w, f->server_node, number);
+}
+
+/* The operator stops the server, and starts it with another policy. */
+static void change(void *ctx, uint32_t unused)
+{
+    struct sim_trouble *t = ctx;
+    (void)unused;
+    fleet_change(t->fleet, t->other_keys);
+    elv_sim_crash(t->fleet->w, t->fleet->server_node, (struct elv_sim_crash){.down_us = SECOND});
 }
 
 static void trouble_for_server(struct sim_trouble *t)
@@ -272,6 +284,8 @@ void sim_trouble_begin(struct sim_trouble *t, const struct elv_sim_faults_watch 
     trouble_for_server(t);
     for (uint32_t i = 0; i < t->n_honest; i++)
         trouble_for_client(t, i);
+    if (t->changes)
+        elv_sim_faults_once(t->faults, t->changed_at, "another policy, change", change, t, 0);
     if (t->revokes)
         elv_sim_faults_once(t->faults, t->revoked_at, "revocation of node", revoke, t->fleet,
                             t->fleet->clients[t->n_honest - 1].node);

@@ -28,10 +28,10 @@ struct sim_trouble {
     struct sim_standing standing[SIM_TROUBLE_STANDING_MAX];
     uint32_t n_standing;
     uint32_t loss_ppm;
-    elv_time_us server_every, client_every, cut_every, revoked_at;
-    bool revokes, disk_fails, disk_is_gone, at_once, observe, scores;
-    const char *policy;
-    struct fleet_key keys[SIM_JOB_KEYS];
+    elv_time_us server_every, client_every, cut_every, revoked_at, changed_at;
+    bool changes, revokes, disk_fails, disk_is_gone, at_once, observe, scores;
+    const char *policy, *other_policy;
+    struct fleet_key keys[SIM_JOB_KEYS], other_keys[SIM_JOB_KEYS];
 
     /* While it runs. */
     struct fleet *fleet;

@@ -488,6 +488,33 @@ static void the_end_of_the_job_ends_all_work(void **state)
     world_free(&w);
 }
 
+/* The commit of the client waits for its turn when its time is over, and is then sent away. */
+static void work_whose_commit_was_dropped_after_its_time_lapses(void **state)
+{
+    (void)state;
+    static struct world w;
+    static struct upload u;
+    struct elv_ticket t;
+    stream_init(&w);
+    world_set(&w, "sync", "deadline", "30s");
+    world_start(&w);
+    world_join(&w, 1);
+    stream_work(&w, 1, &t);
+    stream_encode(&w, &u, 1, &t);
+    for (uint32_t i = 0; i < u.n_chunks; i++)
+        world_put(&w, &u, i);
+    w.hold_computes = true;
+    world_commit(&w, &u);
+    world_advance(&w, 31 * second);
+    assert_int_equal(stats(&w)->lapsed, 0);
+    assert_int_equal(w.s->round.n_waiting, 1);
+    w.disk.fail = 1; /* the server must find out where its log ends */
+    w.hold_computes = false;
+    world_advance(&w, 3 * second);
+    assert_int_equal(w.s->round.n_waiting, 0);
+    world_free(&w);
+}
+
 static void a_survey_ends_a_stream_like_any_job(void **state)
 {
     (void)state;
@@ -760,6 +787,7 @@ int main(void)
         cmocka_unit_test(chunks_of_an_older_version_are_those_it_had),
         cmocka_unit_test(no_more_than_64_versions_are_kept_for_those_at_work),
         cmocka_unit_test(the_end_of_the_job_ends_all_work),
+        cmocka_unit_test(work_whose_commit_was_dropped_after_its_time_lapses),
         cmocka_unit_test(a_survey_ends_a_stream_like_any_job),
         cmocka_unit_test(updates_are_divided_as_the_policy_says),
         cmocka_unit_test(who_claims_much_and_then_little_moves_the_model_by_no_more),

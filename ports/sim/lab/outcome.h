@@ -10,6 +10,8 @@
  *     has_target, reached, reached_at    virtual seconds
  *     ended, version, rounds, abandoned
  *     events, started, used, late, discarded, dropped, interrupted, lapsed
+ *                         pieces of work: late is what was delivered in vain, interrupted what was
+ *                         called off; both are late in rounds.csv
  *     bytes_up, bytes_down
  *     waiting, working, waiting_share, updates_per_s
  *     fairness            Jain's index of updates used per client
@@ -65,8 +67,9 @@ bool elv_lab_outcome_read(struct elv_text json, struct elv_lab_outcome *o);
 
 /* "run label=dbw seed=1 reached=1 time=12.5 rounds=60 accuracy=0.8512 loss=0.4375 waiting=0.1200
  * updates_per_s=8.3 bytes_up=123456 bytes_down=123456 used=500 late=3 discarded=0 dropped=0
- * abandoned=0 staleness=0.0000 ended=12.500000 model=... end=target": `rounds` are versions made,
- * as elver-server counts them, `reached` is - without a target, figures that are not known are nan.
+ * abandoned=0 staleness=0.0000 ended=12.5 interrupted=2 model=... end=target": `rounds` are
+ * versions made, as elver-server counts them, `reached` is - without a target, figures that are not
+ * known are nan.
  */
 void elv_lab_outcome_line(struct elv_line *out, const struct elv_lab_outcome *o);
 

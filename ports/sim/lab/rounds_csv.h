@@ -10,7 +10,7 @@
  *     wanted       updates the policy waited for; 0: no number in particular
  *     asked        clients given work
  *     used         updates in the version
- *     late         too late to count
+ *     late         of the others: there and without an answer at its end; a stream's: lapsed
  *     discarded    turned away, by the policy or because they are not sound
  *     dropped      never delivered
  *     bytes_up, bytes_down
