@@ -488,6 +488,31 @@ static void the_end_of_the_job_ends_all_work(void **state)
     world_free(&w);
 }
 
+static void a_full_log_has_room_for_saying_what_is_forgotten(void **state)
+{
+    (void)state;
+    static struct world w;
+    static struct upload u[6];
+    stream_init(&w);
+    w.cfg.limits.log_bytes_max = 11 * 1040; /* as many whole chunks */
+    world_start(&w);
+    for (uint32_t peer = 1; peer <= 5; peer++)
+        world_join(&w, peer);
+    for (uint32_t i = 0; i < 5; i++)
+        for (uint32_t peer = 1; peer <= 5; peer++) {
+            struct elv_ticket t;
+            stream_work(&w, peer, &t);
+            stream_encode(&w, &u[peer], peer, &t);
+            world_put(&w, &u[peer], i);
+        }
+    assert_in_range(stats(&w)->log_bytes, 10 * 1040, 11 * 1040);
+    assert_true(stats(&w)->refused[ELV_REASON_FULL] > 0);
+    for (uint32_t peer = 1; peer <= 5; peer++)
+        world_leave(&w, peer);
+    assert_in_range(stats(&w)->log_bytes, 10 * 1040, 11 * 1040);
+    world_free(&w);
+}
+
 /* The commit of the client waits for its turn when its time is over, and is then sent away. */
 static void work_whose_commit_was_dropped_after_its_time_lapses(void **state)
 {
@@ -787,6 +812,7 @@ int main(void)
         cmocka_unit_test(chunks_of_an_older_version_are_those_it_had),
         cmocka_unit_test(no_more_than_64_versions_are_kept_for_those_at_work),
         cmocka_unit_test(the_end_of_the_job_ends_all_work),
+        cmocka_unit_test(a_full_log_has_room_for_saying_what_is_forgotten),
         cmocka_unit_test(work_whose_commit_was_dropped_after_its_time_lapses),
         cmocka_unit_test(a_survey_ends_a_stream_like_any_job),
         cmocka_unit_test(updates_are_divided_as_the_policy_says),

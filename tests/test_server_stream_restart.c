@@ -263,6 +263,38 @@ static void stopping_after_a_version_could_not_be_stored_loses_no_update(void **
     }
 }
 
+/* It died when it had just made the file of the next log, and then goes on with the one before:
+ * there is an upload half through in it. */
+static void an_empty_log_that_is_left_goes(void **state)
+{
+    (void)state;
+    static struct world w;
+    struct elv_ticket t;
+    prepare(&w, false);
+    world_start(&w);
+    world_join(&w, 1);
+    world_join(&w, 2);
+    stream_work(&w, 1, &peers[1].t);
+    make(&w, 1);
+    world_put(&w, &peers[1].u, 0);
+    const struct elv_action empty = {
+        .kind = ELV_DO_STORE, .store = {.kind = ELV_STORE_APPEND, .number = w.s->head.next_seq}};
+    world_crash(&w, false);
+    fake_disk_submit(&w.disk, &empty, 1);
+    fake_disk_flush(&w.disk);
+    assert_int_equal(w.disk.n_logs, 2);
+    world_start(&w);
+    for (int i = 0; i < 2; i++) {
+        stream_work(&w, 2, &t);
+        assert_true(stream_deliver(&w, 2, &t));
+    }
+    assert_int_equal(elv_server_stats(w.s)->version, 1);
+    assert_int_equal(w.disk.n_logs, 1);
+    assert_true(drive(&w));
+    assert_int_equal(w.disk.n_logs, 0);
+    world_free(&w);
+}
+
 static void a_transfer_goes_on_where_it_was_over_publications_and_restarts(void **state)
 {
     (void)state;
@@ -425,6 +457,7 @@ int main(void)
         cmocka_unit_test(dying_again_and_again_loses_nothing),
         cmocka_unit_test(failing_stores_count_what_was_acknowledged_once),
         cmocka_unit_test(stopping_after_a_version_could_not_be_stored_loses_no_update),
+        cmocka_unit_test(an_empty_log_that_is_left_goes),
         cmocka_unit_test(a_transfer_goes_on_where_it_was_over_publications_and_restarts),
         cmocka_unit_test(a_restart_gives_the_rest_of_the_time_and_no_more),
         cmocka_unit_test(several_updates_of_one_client_fold_again),
