@@ -228,6 +228,22 @@ rm -r cut/runs/asp-seed-3 cut/report.html
 same uncut cut
 [ "$(count_of cut/host.json wall_s)" = 8 ] || fail "more was run than was damaged"
 
+say "a finished run that was changed is told, whatever was changed"
+cp -r cut damaged
+tr '0123456789' '9876x43210' <cut/runs/bsp-seed-1/rounds.csv >damaged/runs/bsp-seed-1/rounds.csv
+refuses 1 'bsp-seed-1: a file of this run is damaged; remove its summary.json' "$sim" "$@" --out damaged
+rm damaged/runs/bsp-seed-1/summary.json
+"$sim" "$@" --out damaged >/dev/null || fail "it does not repair"
+same uncut damaged
+for seed in 1 2 3 4 5 6 7 8; do
+    f=$(find damaged -name '*.csv' -o -name '*.json' | sort | sed -n "$((seed * 7 % 40 + 1))p")
+    size=$(wc -c <"$f")
+    printf '\377' | dd of="$f" bs=1 seek=$((seed * 977 % size)) conv=notrunc 2>/dev/null
+    code=0
+    timeout -s KILL 30 "$sim" "$@" --out damaged >/dev/null 2>refused.log || code=$?
+    [ $code -le 2 ] || fail "exit code $code with a byte of $f changed"
+done
+
 say "many of it in one folder"
 others=''
 for i in 1 2 3 4; do
