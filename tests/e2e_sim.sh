@@ -258,6 +258,10 @@ sim 2 'what do clients train on' --job "$copy"
 sim 2 'no-such.ini: ' --world "$dir/no-such.ini"
 sim 2 'no-such.csv' --set "data.train=csv $dir/no-such.csv"
 sim 2 'job.ini: .*examples' --clients 400 --set 'data.partition=dirichlet 0.5'
+sim 2 'job.ini: the training examples have 8 values' --set model.input=9x1x1
+sim 2 'job.ini: the training examples have 3 classes' --set 'model.layers=dense 2'
+echo 1,2,3,0 >"$dir/narrow.csv"
+sim 2 'job.ini: the examples of the test set have 3 values' --set "data.test=csv $dir/narrow.csv"
 cheap 2 'backup: .*takes one of' --sweep sync.policy=bsp,backup --set sync.k=99
 cheap 2 'cheap.ini:[0-9]*: backup is not a parameter' --sweep sync.policy=bsp
 cheap 2 'anarchy: .*anarchy is not known here' --sweep sync.policy=backup,anarchy

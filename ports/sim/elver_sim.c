@@ -118,18 +118,24 @@ static bool ended_early(const struct elv_sim_run *run)
            (run->outcome.end == ELV_LAB_END_IDLE && run->variant->setup.world.world.horizon_s <= 0);
 }
 
+static const char *reason_of(const struct elv_lab_outcome *o)
+{
+    if (o->end == ELV_LAB_END_IDLE)
+        return "nothing could happen any more; are there clients enough, and do they stay?";
+    if (o->summary.discarded > o->summary.used)
+        return "no version came in a day and a thousand deadlines, and updates are discarded; does "
+               "the training diverge?";
+    return "no version came in a day and a thousand deadlines; are they long enough, and clients "
+           "enough for the quorum? A horizon would be waited for";
+}
+
 static void warn_of(const struct elv_sim_experiment *x, const struct elv_lab_outcome *first,
                     uint32_t n)
 {
     fprintf(stderr, "elver-sim: %s: %" PRIu32 " of %" PRIu32 " runs ended early, the first at ",
             first->label, n, x->n_seeds);
     fprintf(stderr, "%.1f s with version %" PRIu32 ": %s\n", (double)first->summary.ended / 1e6,
-            first->summary.version,
-            first->end == ELV_LAB_END_IDLE
-                ? "nothing could happen any more; are there clients enough, and do they stay?"
-                : "no version came in a day and a thousand deadlines; are they long enough, and "
-                  "clients "
-                  "enough for the quorum? A horizon would be waited for");
+            first->summary.version, reason_of(first));
 }
 
 /* Of each label, once. */

@@ -8,6 +8,7 @@
 
 #include "elver/version.h"
 #include "kernels/kernels.h"
+#include "ports/sim/lab/learn_network.h"
 
 static int pick_kernels(struct elv_sim_experiment *x)
 {
@@ -64,9 +65,18 @@ static int find_partition(const struct elv_sim_experiment *x, struct elv_sim_run
                                           .partition = v->setup.job.partition,
                                           .owner = v->inputs.owner,
                                           .holdout = v->setup.job.holdout};
+    const struct elv_lab_network_cfg network = {.job = &v->setup.job,
+                                                .train = v->inputs.train,
+                                                .test =
+                                                    v->inputs.test ? &v->inputs.test->feed : NULL};
     if (v->inputs.train == NULL)
         return EXIT_SUCCESS;
-    if (elv_lab_split_new(&split, &cfg, why) != ELV_OK)
+    if (elv_lab_network_check(&network, why) != ELV_OK)
+        return refuse(x, v, 0, why);
+    const enum elv_err err = elv_lab_split_new(&split, &cfg, why);
+    if (err == ELV_ERR_MEMORY)
+        return elv_sim_complain("data.partition", why);
+    if (err != ELV_OK)
         return refuse(x, v, 0, why);
     memcpy(run->outcome.partition, split.digest, sizeof split.digest);
     elv_lab_split_free(&split);

@@ -210,23 +210,41 @@ static const char *write_report(const struct elv_sim_experiment *x, const struct
     return err == ELV_OK ? NULL : elv_err_text(err);
 }
 
-int elv_sim_write_report(const struct elv_sim_experiment *x)
+/* Somebody changed files of a finished run that are as long as they were. */
+static int tell_damage(const struct elv_sim_experiment *x, uint32_t i, enum elv_err err)
+{
+    char folder[ELV_SIM_PATH_MAX] = "report.html";
+    if (err == ELV_ERR_FORMAT)
+        (void)elv_sim_run_folder(x, &x->runs[i], folder);
+    return elv_sim_complain(folder, err == ELV_ERR_FORMAT
+                                        ? "a file of this run is damaged; remove its summary.json, "
+                                          "and it will be run again"
+                                        : elv_err_text(err));
+}
+
+static int write_all(const struct elv_sim_experiment *x, struct elv_html_run *runs,
+                     struct settings *settings)
 {
     const uint32_t share = ROUNDS_MAX / x->n_runs;
     const uint32_t most = share > ROUNDS_LEAST ? share : ROUNDS_LEAST;
+    for (uint32_t i = 0; i < x->n_runs; i++) {
+        const enum elv_err err = read_run(x, i, most, &runs[i]);
+        if (err != ELV_OK)
+            return tell_damage(x, i, err);
+    }
+    take_settings(x, settings);
+    const char *why = write_report(x, runs, settings);
+    return why == NULL ? EXIT_SUCCESS : elv_sim_complain("report.html", why);
+}
+
+int elv_sim_write_report(const struct elv_sim_experiment *x)
+{
     struct elv_html_run *runs = calloc(x->n_runs, sizeof *runs);
     struct settings *settings = calloc(1, sizeof *settings);
-    const char *why = NULL;
-    enum elv_err err = runs == NULL || settings == NULL ? ELV_ERR_MEMORY : ELV_OK;
-    for (uint32_t i = 0; err == ELV_OK && i < x->n_runs; i++)
-        err = read_run(x, i, most, &runs[i]);
-    if (err == ELV_OK) {
-        take_settings(x, settings);
-        why = write_report(x, runs, settings);
-    } else {
-        why = elv_err_text(err);
-    }
+    const int status = runs == NULL || settings == NULL
+                           ? elv_sim_complain("report.html", elv_err_text(ELV_ERR_MEMORY))
+                           : write_all(x, runs, settings);
     free_runs(runs, x->n_runs);
     free(settings);
-    return why == NULL ? EXIT_SUCCESS : elv_sim_complain("report.html", why);
+    return status;
 }

@@ -89,7 +89,7 @@ static void watch_them(struct sweep *s, uint32_t n)
     pthread_mutex_lock(&s->lock);
     while (s->n_ended < n) {
         struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += 200000000;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
@@ -126,6 +126,16 @@ static int run_on(struct sweep *s, struct worker *workers, uint32_t n)
     return s->failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* Whatever somebody does to the clock of the day. */
+static void init_steady(pthread_cond_t *c)
+{
+    pthread_condattr_t steady;
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_cond_init(c, &steady);
+    pthread_condattr_destroy(&steady);
+}
+
 int elv_sim_sweep_run(struct elv_sim_experiment *x, uint32_t threads, atomic_bool *stop)
 {
     const uint32_t todo = count_todo(x);
@@ -140,7 +150,7 @@ int elv_sim_sweep_run(struct elv_sim_experiment *x, uint32_t threads, atomic_boo
     if (status == EXIT_SUCCESS) {
         elv_sim_progress_init(&s.progress, seats, n, todo, x->asked->quiet);
         pthread_mutex_init(&s.lock, NULL);
-        pthread_cond_init(&s.changed, NULL);
+        init_steady(&s.changed);
         status = run_on(&s, workers, n);
         pthread_cond_destroy(&s.changed);
         pthread_mutex_destroy(&s.lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ports/sim/lab/deploy.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "ports/sim/lab/deploy_parts.h"
@@ -82,7 +83,7 @@ enum elv_err elv_deploy_new(struct elv_deploy **out, const struct elv_deploy_cfg
     d->world = cfg->run.world;
     d->learner = cfg->run.learner;
     d->sum.best_accuracy = -1.0;
-    d->sum.score = (struct elv_lab_score){.loss = 0.0, .accuracy = -1.0};
+    d->sum.score = (struct elv_lab_score){.loss = (double)NAN, .accuracy = -1.0};
     enum elv_err err = check(d, why);
     if (err != ELV_OK) {
         free(d);

@@ -178,11 +178,24 @@ static void resume(struct elv_deploy *d, const struct elv_note *n)
         open_round(d, n->round, s->round.opened, s->round.n_asked);
 }
 
-/* Those that dropped out are silent, not late; see rounds_csv.h. */
+/* Clients that are down, of those asked: who never took the work up was asked where all were. */
+static uint32_t count_silent(const struct elv_deploy *d)
+{
+    const bool all = d->rec.n_asked >= elv_server_stats(d->server)->n_joined;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < d->cfg.run.n_clients; i++) {
+        const struct elv_deploy_client *c = &d->clients[i];
+        n += c->node == NULL && c->ever && (all || c->round == d->rec.seq);
+    }
+    return n;
+}
+
+/* The silent are not late; see rounds_csv.h. */
 static void count_asked(struct elv_deploy *d, uint32_t n_late)
 {
     struct elv_lab_round *rec = &d->rec;
-    rec->n_late = n_late > d->n_asleep ? n_late - d->n_asleep : 0;
+    const uint32_t silent = n_late > 0 ? count_silent(d) : 0;
+    rec->n_late = n_late > silent ? n_late - silent : 0;
     const uint32_t known = rec->n_used + rec->n_discarded + rec->n_late;
     rec->n_dropped = rec->n_asked > known ? rec->n_asked - known : 0;
 }

@@ -144,7 +144,7 @@ static bool get_time(struct elv_text t, void *at)
 static bool get_span(struct elv_text t, void *at)
 {
     int64_t us;
-    if (!get_seconds(t, &us))
+    if (!get_seconds(t, &us) || us < 0)
         return false;
     *(double *)at = (double)us;
     return true;

@@ -93,17 +93,33 @@ static enum elv_err fail(enum elv_err err, char why[ELV_JOB_ERROR_MAX], const ch
     return err;
 }
 
-static enum elv_err misfit(const struct elv_lab_network_cfg *cfg, char *why)
+static enum elv_err fits(const struct elv_model *m, const char *which, uint32_t n_values,
+                         uint32_t n_classes, char *why)
 {
-    const struct elv_model *m = &cfg->job->model;
-    const bool values = cfg->train->n_values != elv_shape_len(m->input);
+    const bool values = n_values != elv_shape_len(m->input);
+    if (!values && n_classes <= m->n_classes)
+        return ELV_OK;
     struct elv_line line = elv_line_of(why, ELV_JOB_ERROR_MAX);
-    elv_line_add(&line, "the training examples have ");
-    elv_line_uint(&line, values ? cfg->train->n_values : cfg->train->n_classes);
+    elv_line_add(&line, which);
+    elv_line_add(&line, " have ");
+    elv_line_uint(&line, values ? n_values : n_classes);
     elv_line_add(&line, values ? " values, [model] input has " : " classes, the last layer has ");
     elv_line_uint(&line, values ? elv_shape_len(m->input) : m->n_classes);
     elv_line_add(&line, values ? "" : " outputs");
     return ELV_ERR_MISMATCH;
+}
+
+enum elv_err elv_lab_network_check(const struct elv_lab_network_cfg *cfg,
+                                   char why[ELV_JOB_ERROR_MAX])
+{
+    const struct elv_model *m = &cfg->job->model;
+    uint32_t n_values, n_classes;
+    const enum elv_err err =
+        fits(m, "the training examples", cfg->train->n_values, cfg->train->n_classes, why);
+    if (err != ELV_OK || cfg->test == NULL)
+        return err;
+    cfg->test->shape(cfg->test->self, &n_values, &n_classes);
+    return fits(m, "the examples of the test set", n_values, n_classes, why);
 }
 
 static enum elv_err open_exam(struct network *n, char *why)
@@ -144,16 +160,16 @@ static enum elv_err open_local(struct network *n, char *why)
 static enum elv_err open_all(struct network *n, char *why)
 {
     const struct elv_lab_network_cfg *cfg = &n->cfg;
-    const struct elv_model *m = &cfg->job->model;
-    if (cfg->train->n_values != elv_shape_len(m->input) || cfg->train->n_classes > m->n_classes)
-        return misfit(cfg, why);
+    enum elv_err err = elv_lab_network_check(cfg, why);
+    if (err != ELV_OK)
+        return err;
     const struct elv_lab_split_cfg split = {.data = cfg->train,
                                             .seed = cfg->seed,
                                             .n_clients = cfg->n_clients,
                                             .partition = cfg->job->partition,
                                             .owner = cfg->owner,
                                             .holdout = cfg->job->holdout};
-    enum elv_err err = elv_lab_split_new(&n->split, &split, why);
+    err = elv_lab_split_new(&n->split, &split, why);
     if (err == ELV_OK)
         err = open_local(n, why);
     if (err == ELV_OK)

@@ -30,6 +30,10 @@ struct elv_lab_network_cfg {   /* all pointers are borrowed for the life of the 
 enum elv_err elv_lab_network(struct elv_lab_learner *out, const struct elv_lab_network_cfg *cfg,
                              char why[ELV_JOB_ERROR_MAX]);
 
+/* Whether the examples are what the model reads, known before anything is made. */
+enum elv_err elv_lab_network_check(const struct elv_lab_network_cfg *cfg,
+                                   char why[ELV_JOB_ERROR_MAX]);
+
 /* Of a learner made here: how the examples were split, and what it was made from. */
 const struct elv_lab_split *elv_lab_network_split(const struct elv_lab_learner *l);
 const struct elv_lab_network_cfg *elv_lab_network_of(const struct elv_lab_learner *l);
