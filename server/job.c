@@ -125,7 +125,7 @@ static bool param_value(struct elv_text t, struct elv_param *p)
     for (size_t i = 0; i < t.len; i++)
         if (!is_name_char(t.at[i]))
             return false;
-    if (t.len >= sizeof p->word)
+    if (t.len == 0 || t.len >= sizeof p->word)
         return false;
     memcpy(p->word, t.at, t.len);
     p->value = elv_value_bool(t, &on) && on ? 1 : 0;

@@ -91,7 +91,7 @@ bool elv_value_duration(struct elv_text t, elv_time_us *v)
         if (!elv_value_is(unit, units[i].name))
             continue;
         const double us = number * (double)units[i].us + 0.5;
-        if (!(us >= 0 && us < 9e18))
+        if (!(us >= 0 && us <= 0x1p53)) /* 285 years; beyond, not every microsecond is a double */
             return false;
         *v = (elv_time_us)us;
         return true;

@@ -21,7 +21,8 @@ uint32_t elv_value_parts(struct elv_text t, char separator, struct elv_text *par
 /* "0.25", "1e-3", "1/255": zero, or from 1e-30 to 1e30 in magnitude */
 bool elv_value_number(struct elv_text t, double *v);
 
-/* "100us", "500ms", "30s", "5m", "2h": a number and its unit, rounded to microseconds. */
+/* "100us", "500ms", "30s", "5m", "2h": a number and its unit, rounded to microseconds; at most 2^53
+ * of them, 285 years, so that it is the same when printed and read again. */
 bool elv_value_duration(struct elv_text t, elv_time_us *v);
 struct elv_line;
 void elv_value_put_duration(struct elv_line *l,

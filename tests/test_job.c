@@ -356,6 +356,7 @@ static void a_wrong_key_or_value_is_answered_with_what_would_be_right(void **sta
         {"sync", "quorum", "0", ELV_ERR_RANGE, "from 1"},
         {"sync", "quorum", "all", ELV_ERR_FORMAT, "from 1"},
         {"sync", "mode", "two words", ELV_ERR_FORMAT, "a number, a time"},
+        {"sync", "mode", "", ELV_ERR_FORMAT, "mode has no value; give a number, a time"},
         {"sync", "", "1", ELV_ERR_MISSING, "it has policy"},
         {"sync", "a_name_of_thirty_two_characters_", "1", ELV_ERR_MISSING, "it has policy"},
         {"sync", "Mode", "1", ELV_ERR_MISSING, "it has policy, deadline, publish_interval, quorum"},

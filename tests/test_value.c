@@ -54,7 +54,8 @@ static void a_duration_has_a_unit_and_prints_in_the_largest_that_divides(void **
     } rows[] = {{"100us", 100, "100us"},   {"500ms", 500000, "500ms"},  {"30s", 30000000, "30s"},
                 {"1.5m", 90000000, "90s"}, {"2h", 7200000000, "7200s"}, {"0s", 0, "0s"},
                 {"0.5us", 1, "1us"},       {"1500us", 1500, "1500us"}};
-    static const char *const bad[] = {"", "30", "s", "30 s", "-1s", "1e300h", "30sec", "1s2"};
+    static const char *const bad[] = {"",       "30",    "s",   "30 s",           "-1s",
+                                      "1e300h", "30sec", "1s2", "9007199254741ms"};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[32];
         elv_time_us v = -1;
