@@ -8,7 +8,7 @@
 #include "common/rng.h"
 #include "server/core.h"
 
-enum { GIVEN_PER_STEP = 32 };
+enum { GIVEN_PER_STEP = 32, TRIES = 16 };
 
 void elv_core_want(struct elv_server *s, uint32_t row)
 {
@@ -28,31 +28,41 @@ bool elv_core_hands_out(const struct elv_server *s)
            !elv_core_is_finished(s) && elv_answers_room(&s->answers) > ELV_ANSWERS_RESERVED;
 }
 
+static bool is_free(const struct elv_server *s, uint32_t row)
+{
+    return elv_core_is_idle(s, row) && !s->roster.rows[row].last_failed;
+}
+
 /* True: there was one. */
 static bool serve_queue(struct elv_server *s, struct elv_actions *out)
 {
     if (s->wants.n == 0)
         return false;
     const uint32_t row = elv_row_queue_pop(&s->wants, &s->roster);
-    if (elv_core_is_idle(s, row) && !s->roster.rows[row].last_failed)
+    if (is_free(s, row))
         elv_core_pull(s, row, out);
     return true;
 }
 
-/* Any of those without work, each with the same chance; named by the number of the work. */
+/* Any of those without work, each with the same chance; named by the number of the work. In a large
+ * fleet most are, and a few tries find one; where few are, all are looked through. */
 static uint32_t pick(const struct elv_server *s)
 {
+    const uint32_t all = s->roster.n;
     uint32_t n = 0;
-    for (uint32_t i = 0; i < s->roster.n; i++)
-        n += elv_core_is_idle(s, i) && !s->roster.rows[i].last_failed;
-    if (n == 0)
-        return ELV_ROW_NONE;
     struct elv_rng rng = elv_rng_of((struct elv_rng_key){
         .seed = s->job->seed, .round = s->head.next_assignment, .purpose = ELV_RNG_SELECT});
-    uint32_t left = elv_rng_below(&rng, n);
-    for (uint32_t i = 0; i < s->roster.n; i++) {
+    for (uint32_t i = 0; i < TRIES && all > 0; i++) {
+        const uint32_t row = s->roster.order[elv_rng_below(&rng, all)];
+        if (is_free(s, row))
+            return row;
+    }
+    for (uint32_t row = 0; row < all; row++)
+        n += is_free(s, row);
+    uint32_t left = n > 0 ? elv_rng_below(&rng, n) : 0;
+    for (uint32_t i = 0; i < all && n > 0; i++) {
         const uint32_t row = s->roster.order[i];
-        if (elv_core_is_idle(s, row) && !s->roster.rows[row].last_failed && left-- == 0)
+        if (is_free(s, row) && left-- == 0)
             return row;
     }
     return ELV_ROW_NONE;
@@ -62,7 +72,8 @@ static bool fill_room(struct elv_server *s, struct elv_actions *out)
 {
     const struct elv_sync *sync = s->policies.sync;
     const struct elv_sync_round view = elv_core_view(s);
-    if (sync->room == NULL || sync->room(s->sync_state, &s->sync_cfg, &view) == 0)
+    if (sync->room == NULL || view.n_waiting >= view.n_joined || /* nobody is without work */
+        sync->room(s->sync_state, &s->sync_cfg, &view) == 0)
         return false;
     const uint32_t row = pick(s);
     if (row != ELV_ROW_NONE)

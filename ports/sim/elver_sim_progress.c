@@ -18,11 +18,11 @@ static elv_time_us now(void)
 }
 
 void elv_sim_progress_init(struct elv_sim_progress *p, struct elv_sim_seat *seats, uint32_t n_seats,
-                           uint32_t n_todo, bool quiet)
+                           uint32_t n_due, bool quiet)
 {
     *p = (struct elv_sim_progress){.seats = seats,
                                    .n_seats = n_seats,
-                                   .n_todo = n_todo,
+                                   .n_due = n_due,
                                    .quiet = quiet,
                                    .terminal = isatty(STDERR_FILENO) == 1};
     p->began = p->told = now();
@@ -34,7 +34,7 @@ static double share_of(const struct elv_sim_progress *p)
     for (uint32_t i = 0; i < p->n_seats; i++)
         if (p->seats[i].run != NULL)
             done += atomic_load_explicit(&p->seats[i].watch.ppm, memory_order_relaxed) / 1e6;
-    return done < p->n_todo ? done / p->n_todo : 1;
+    return done < p->n_due ? done / p->n_due : 1;
 }
 
 /* "1h05m", "2m30s", "8s"; a question mark while nobody can know. */
@@ -62,7 +62,7 @@ static void show_bar(const struct elv_sim_progress *p, double share, const char 
         bar[i] = share * BAR >= i + 1 ? '#' : '.';
     bar[BAR] = '\0';
     fprintf(stderr, "\r\033[K[%s] %3.0f %%  %" PRIu32 "/%" PRIu32 " runs  ETA %s", bar, share * 100,
-            p->n_done, p->n_todo, left);
+            p->n_done, p->n_due, left);
     for (uint32_t i = 0; i < p->n_seats; i++) {
         const struct elv_sim_seat *s = &p->seats[i];
         if (s->run == NULL)
@@ -86,7 +86,7 @@ void elv_sim_progress_show(struct elv_sim_progress *p)
         show_bar(p, share, left);
     else
         fprintf(stderr, "progress runs=%" PRIu32 "/%" PRIu32 " percent=%.0f eta=%s\n", p->n_done,
-                p->n_todo, share * 100, left);
+                p->n_due, share * 100, left);
     p->shown = p->terminal;
 }
 

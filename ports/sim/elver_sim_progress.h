@@ -17,13 +17,13 @@ struct elv_sim_seat {              /* of one thread */
 struct elv_sim_progress {
     struct elv_sim_seat *seats; /* [n_seats] borrowed */
     uint32_t n_seats;
-    uint32_t n_done, n_todo; /* runs */
+    uint32_t n_done, n_due; /* runs */
     bool quiet, terminal, shown;
     elv_time_us began, told;
 };
 
 void elv_sim_progress_init(struct elv_sim_progress *p, struct elv_sim_seat *seats, uint32_t n_seats,
-                           uint32_t n_todo, bool quiet);
+                           uint32_t n_due, bool quiet);
 /* When it is time to. */
 void elv_sim_progress_show(struct elv_sim_progress *p);
 /* Before something else is printed. */

@@ -100,7 +100,7 @@ static void watch_them(struct sweep *s, uint32_t n)
     pthread_mutex_unlock(&s->lock);
 }
 
-static uint32_t count_todo(const struct elv_sim_experiment *x)
+static uint32_t count_due(const struct elv_sim_experiment *x)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < x->n_runs; i++)
@@ -138,17 +138,17 @@ static void init_steady(pthread_cond_t *c)
 
 int elv_sim_sweep_run(struct elv_sim_experiment *x, uint32_t threads, atomic_bool *stop)
 {
-    const uint32_t todo = count_todo(x);
-    const uint32_t n = threads < todo ? threads : todo;
+    const uint32_t due = count_due(x);
+    const uint32_t n = threads < due ? threads : due;
     struct sweep s = {.x = x, .stop = stop};
-    if (todo == 0)
+    if (due == 0)
         return EXIT_SUCCESS;
     struct worker *workers = calloc(n, sizeof *workers);
     struct elv_sim_seat *seats = calloc(n, sizeof *seats);
     int status = workers == NULL || seats == NULL ? elv_sim_complain("threads", "out of memory")
                                                   : EXIT_SUCCESS;
     if (status == EXIT_SUCCESS) {
-        elv_sim_progress_init(&s.progress, seats, n, todo, x->asked->quiet);
+        elv_sim_progress_init(&s.progress, seats, n, due, x->asked->quiet);
         pthread_mutex_init(&s.lock, NULL);
         init_steady(&s.changed);
         status = run_on(&s, workers, n);
