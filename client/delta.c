@@ -13,7 +13,7 @@ static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 uint32_t elv_delta_first_cap(const struct elv_model *m, const struct elv_codec_choice *choice)
 {
     const struct elv_codec *codec = elv_codec_by_id(choice->id);
-    if (codec == NULL)
+    if (codec == NULL || !elv_codec_takes(codec, choice->param))
         return 0;
     const struct elv_codec_arg arg = {.param = choice->param};
     const uint32_t n = codec->chunks_max(m->n_shared, &arg);

@@ -39,7 +39,7 @@ enum elv_err elv_unpack(const struct elv_pack *p, const struct elv_chunk *c)
         return ELV_ERR_UNSUPPORTED;
     struct elv_bytes payload;
     const enum elv_err err = inflated(p, c, &payload);
-    return err == ELV_OK ? codec->decode(payload, c->count, p->values) : err;
+    return err == ELV_OK ? elv_codec_decode(codec, payload, c->count, p->values) : err;
 }
 
 /* Replaces the payload by its deflated form, when that is shorter. */

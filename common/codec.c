@@ -35,3 +35,54 @@ const struct elv_codec *elv_codec_by_name(const char *name, size_t len)
             return built[i];
     return NULL;
 }
+
+bool elv_codec_takes(const struct elv_codec *codec, float param)
+{
+    const bool option = param < 0.0f;
+    if (option && codec->option == NULL)
+        return false;
+    const float number = option ? -param : param;
+    if (codec->param_max > 0.0f)
+        return number >= codec->param_min && number <= codec->param_max;
+    return number == (option ? 1.0f : 0.0f);
+}
+
+enum elv_err elv_decode_begin(struct elv_decoder *d, const struct elv_codec *codec,
+                              struct elv_bytes payload, uint32_t count)
+{
+    *d = (struct elv_decoder){.codec = codec, .in = elv_rd_of(payload), .left = count};
+    return count == 0 ? ELV_ERR_FORMAT : codec->open(d);
+}
+
+enum elv_err elv_decode_next(struct elv_decoder *d, float *out, uint32_t cap, uint32_t *n)
+{
+    ELV_ASSERT(d->left > 0 && (cap >= ELV_DECODE_MIN || cap >= d->left));
+    const enum elv_err err = d->codec->next(d, out, cap < d->left ? cap : d->left, n);
+    if (err != ELV_OK)
+        return err;
+    ELV_ASSERT(*n > 0 && *n <= d->left);
+    d->left -= *n;
+    return d->left == 0 && d->in.left != 0 ? ELV_ERR_FORMAT : ELV_OK;
+}
+
+enum elv_err elv_codec_decode(const struct elv_codec *codec, struct elv_bytes payload,
+                              uint32_t count, float *out)
+{
+    struct elv_decoder d;
+    enum elv_err err = elv_decode_begin(&d, codec, payload, count);
+    for (uint32_t n; err == ELV_OK && d.left > 0; out += n)
+        err = elv_decode_next(&d, out, d.left, &n);
+    return err;
+}
+
+void elv_codec_plan(const struct elv_codec *codec, struct elv_codec_plan *p, const float *v,
+                    uint32_t n, struct elv_codec_arg *arg)
+{
+    arg->plan = NULL;
+    if (codec->plan == NULL)
+        return;
+    *p = (struct elv_codec_plan){0};
+    while (codec->plan(p, v, n, arg, UINT32_MAX) == ELV_ERR_BUSY)
+        ;
+    arg->plan = p;
+}

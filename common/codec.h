@@ -18,21 +18,50 @@ enum elv_codec_id {
     ELV_CODEC_Q8 = 2,  /* f32 scale, then one int8 per coordinate: value = scale * q */
 };
 
-struct elv_codec_arg { /* what the encoder may depend on besides the vector */
-    uint64_t seed;     /* per body; only for codecs that round at random */
-    float param;       /* the job's word after the codec's name, else 0 */
+/* What a codec has to know of the whole vector before it can encode a part. All zero: nothing was
+ * looked at yet. */
+struct elv_codec_plan {
+    uint32_t pass, at;   /* how far it came */
+    uint32_t bits, rest; /* of the threshold: what is known of it, and how many ties are wanted */
+    float threshold;     /* magnitudes above it are coded, */
+    uint32_t tie_end;    /* and those equal to it below this coordinate */
+    uint32_t n[256];     /* a histogram */
 };
+
+struct elv_codec_arg { /* what the encoder may depend on besides the vector */
+    uint64_t seed;     /* per body; only for codecs that round or turn at random */
+    float param;       /* the job's number after the codec's name, else 1 when there is an option
+                          word, else 0; negative when the option word is there */
+    const struct elv_codec_plan *plan; /* finished, of this vector; NULL for codecs without */
+};
+
+/* Reads a payload from front to back, a window of values at a time. */
+struct elv_decoder {
+    const struct elv_codec *codec;
+    struct elv_rd in; /* what is left of the payload */
+    uint32_t left;    /* values still to come */
+    float scale;      /* these are the codec's */
+    uint32_t word[6];
+};
+#define ELV_DECODE_MIN 1024u /* values a window holds at least, but for the last */
 
 struct elv_codec {
     uint8_t id;
     const char *name;           /* in job files */
-    float param_min, param_max; /* of the word after the name; both 0: there is none */
+    float param_min, param_max; /* of the number after the name; both 0: there is none */
+    const char *option;         /* the word that may follow; NULL: none */
 
     /* An upper bound on the number of chunks of `n` coordinates; 0 when it passes UINT32_MAX. */
     uint32_t (*chunks_max)(uint32_t n, const struct elv_codec_arg *arg);
 
+    /* Looks through `v` f32 [n], finite, about `budget` thousand values further. ELV_ERR_BUSY: call
+     * again. `arg->plan` is not read. NULL: this codec needs no plan. */
+    enum elv_err (*plan)(struct elv_codec_plan *p, const float *v, uint32_t n,
+                         const struct elv_codec_arg *arg, uint32_t budget);
+
     /* Encodes v[first..] into at most `cap` bytes, as many coordinates as fit but none past `n`;
-     * at least one. `v` f32 [n], finite. `*count` coordinates were taken, `*len` bytes written. */
+     * at least one. `v` f32 [n], finite. `*count` coordinates were taken, `*len` bytes written.
+     * ELV_ERR_SPACE: not even one fits. */
     enum elv_err (*encode)(const float *v, uint32_t n, uint32_t first, uint32_t index,
                            const struct elv_codec_arg *arg, uint8_t *out, size_t cap, size_t *len,
                            uint32_t *count);
@@ -41,9 +70,29 @@ struct elv_codec {
      * others, whose chunks are made in order. */
     uint32_t (*first_of)(uint32_t index);
 
-    /* `out` f32 [count]. ELV_ERR_FORMAT: length and count disagree; ELV_ERR_RANGE: not finite. */
-    enum elv_err (*decode)(struct elv_bytes payload, uint32_t count, float *out);
+    /* `d` holds the payload and the count. ELV_ERR_FORMAT: they disagree; ELV_ERR_RANGE: a value
+     * would not be finite. */
+    enum elv_err (*open)(struct elv_decoder *d);
+    /* The next values, 1 or more but at most `cap`, which is ELV_DECODE_MIN or all that are left.
+     * The values do not depend on how they are cut into windows. ELV_ERR_FORMAT: damaged, or bytes
+     * are left after the last value; ELV_ERR_RANGE: one is not finite. */
+    enum elv_err (*next)(struct elv_decoder *d, float *out, uint32_t cap, uint32_t *n);
 };
+
+/* Whether `param` is one the codec takes, as `arg.param` has it. */
+bool elv_codec_takes(const struct elv_codec *codec, float param);
+
+/* Begins to decode `count` values, 1 or more. The payload is borrowed. Errors: see `open`. */
+enum elv_err elv_decode_begin(struct elv_decoder *d, const struct elv_codec *codec,
+                              struct elv_bytes payload, uint32_t count);
+/* The next `*n` values, `d->left` of which remain. Errors: see `next`. */
+enum elv_err elv_decode_next(struct elv_decoder *d, float *out, uint32_t cap, uint32_t *n);
+/* All at once: `out` f32 [count]. */
+enum elv_err elv_codec_decode(const struct elv_codec *codec, struct elv_bytes payload,
+                              uint32_t count, float *out);
+/* All at once; `arg->plan` is `p` then, or NULL when the codec needs none. */
+void elv_codec_plan(const struct elv_codec *codec, struct elv_codec_plan *p, const float *v,
+                    uint32_t n, struct elv_codec_arg *arg);
 
 /* NULL when there is no such codec. */
 const struct elv_codec *elv_codec_by_id(uint8_t id);

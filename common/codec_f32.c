@@ -32,16 +32,19 @@ static enum elv_err encode(const float *v, uint32_t n, uint32_t first, uint32_t 
     return w.err;
 }
 
-static enum elv_err decode(struct elv_bytes payload, uint32_t count, float *out)
+static enum elv_err open_payload(struct elv_decoder *d)
 {
-    if (payload.len % 4 != 0 || payload.len / 4 != count)
-        return ELV_ERR_FORMAT;
-    struct elv_rd r = elv_rd_of(payload);
-    elv_rd_f32s(&r, out, count);
+    return d->in.left % 4 != 0 || d->in.left / 4 != d->left ? ELV_ERR_FORMAT : ELV_OK;
+}
+
+static enum elv_err next(struct elv_decoder *d, float *out, uint32_t cap, uint32_t *n)
+{
     uint32_t n_finite = 0;
-    for (uint32_t i = 0; i < count; i++)
+    elv_rd_f32s(&d->in, out, cap);
+    for (uint32_t i = 0; i < cap; i++)
         n_finite += out[i] >= -FLT_MAX && out[i] <= FLT_MAX;
-    return n_finite == count ? ELV_OK : ELV_ERR_RANGE;
+    *n = cap;
+    return n_finite == cap ? ELV_OK : ELV_ERR_RANGE;
 }
 
 const struct elv_codec elv_codec_f32 = {
@@ -50,5 +53,6 @@ const struct elv_codec elv_codec_f32 = {
     .chunks_max = chunks_max,
     .encode = encode,
     .first_of = first_of,
-    .decode = decode,
+    .open = open_payload,
+    .next = next,
 };

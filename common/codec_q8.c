@@ -76,17 +76,21 @@ static enum elv_err encode(const float *v, uint32_t n, uint32_t first, uint32_t 
     return ELV_OK;
 }
 
-static enum elv_err decode(struct elv_bytes payload, uint32_t count, float *out)
+static enum elv_err open_payload(struct elv_decoder *d)
 {
-    if (payload.len < SCALE_LEN || payload.len - SCALE_LEN != count)
+    if (d->in.left < SCALE_LEN || d->in.left - SCALE_LEN != d->left)
         return ELV_ERR_FORMAT;
-    struct elv_rd r = elv_rd_of(payload);
-    const float scale = elv_rd_f32(&r);
-    if (!(scale >= 0.0f && scale <= FLT_MAX / 128.0f))
-        return ELV_ERR_RANGE;
-    const uint8_t *at = r.at;
-    for (uint32_t i = 0; i < count; i++)
-        out[i] = scale * (float)((int32_t)(at[i] ^ 0x80u) - 128);
+    d->scale = elv_rd_f32(&d->in);
+    return d->scale >= 0.0f && d->scale <= FLT_MAX / 128.0f ? ELV_OK : ELV_ERR_RANGE;
+}
+
+static enum elv_err next(struct elv_decoder *d, float *out, uint32_t cap, uint32_t *n)
+{
+    const struct elv_bytes in = elv_rd_bytes(&d->in, cap);
+    const float scale = d->scale;
+    for (uint32_t i = 0; i < cap; i++)
+        out[i] = scale * (float)((int32_t)(in.at[i] ^ 0x80u) - 128);
+    *n = cap;
     return ELV_OK;
 }
 
@@ -96,5 +100,6 @@ const struct elv_codec elv_codec_q8 = {
     .chunks_max = chunks_max,
     .encode = encode,
     .first_of = first_of,
-    .decode = decode,
+    .open = open_payload,
+    .next = next,
 };

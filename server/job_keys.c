@@ -129,21 +129,24 @@ static void print_optimizer(const struct elv_job *job, struct elv_line *out)
     }
 }
 
-/* "q8", "ternary 0.01": a name, and a number where the codec takes one. */
+/* "q8", "ternary 0.01", "rotate 2 unbiased": a name, a number where the codec takes one, and maybe
+ * its option. */
 static enum elv_err read_codec(struct elv_codec_choice *out, struct elv_text value)
 {
-    struct elv_text w[2];
+    struct elv_text w[3];
     double v = 0;
-    const uint32_t n = elv_value_words(value, w, 2);
-    const struct elv_codec *codec = n == 1 || n == 2 ? elv_codec_by_name(w[0].at, w[0].len) : NULL;
+    const uint32_t n = elv_value_words(value, w, 3);
+    const struct elv_codec *codec = n > 0 && n <= 3 ? elv_codec_by_name(w[0].at, w[0].len) : NULL;
     if (codec == NULL)
         return ELV_ERR_FORMAT;
     const bool takes = codec->param_max > 0;
-    if (takes != (n == 2) || (takes && !elv_value_number(w[1], &v)))
+    const bool option = n > 1 && codec->option != NULL && elv_value_is(w[n - 1], codec->option);
+    if (n != 1u + takes + option || (takes && !elv_value_number(w[1], &v)))
         return ELV_ERR_FORMAT;
-    if (v < (double)codec->param_min || v > (double)codec->param_max)
+    const float number = takes || !option ? (float)v : 1.0f, param = option ? -number : number;
+    if (!elv_codec_takes(codec, param))
         return ELV_ERR_RANGE;
-    *out = (struct elv_codec_choice){.id = codec->id, .param = (float)v};
+    *out = (struct elv_codec_choice){.id = codec->id, .param = param};
     return ELV_OK;
 }
 
@@ -153,7 +156,11 @@ static void print_codec(struct elv_codec_choice c, struct elv_line *out)
     elv_line_add(out, codec->name);
     if (codec->param_max > 0) {
         elv_line_add(out, " ");
-        elv_line_f32(out, c.param);
+        elv_line_f32(out, c.param < 0 ? -c.param : c.param);
+    }
+    if (c.param < 0) {
+        elv_line_add(out, " ");
+        elv_line_add(out, codec->option);
     }
 }
 

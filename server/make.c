@@ -147,7 +147,7 @@ static enum elv_err decode(const struct elv_make *m, const struct elv_chunk *c, 
             return err;
         payload.at = inflated;
     }
-    return m->cast->down->decode(payload, c->count, out);
+    return elv_codec_decode(m->cast->down, payload, c->count, out);
 }
 
 static enum elv_err encode_step_chunk(struct elv_make *m)

@@ -68,7 +68,7 @@ static enum elv_err view_decoded(struct elv_unpacked *out)
 {
     const struct elv_codec *codec = elv_codec_by_id(out->chunk.codec);
     ELV_ASSERT(codec != NULL); /* checked on arrival */
-    const enum elv_err err = codec->decode(out->payload, out->chunk.count, out->values);
+    const enum elv_err err = elv_codec_decode(codec, out->payload, out->chunk.count, out->values);
     out->view.kind = ELV_VIEW_F32;
     out->view.values = out->values;
     return err;

@@ -56,7 +56,7 @@ static enum elv_reason check_values(struct elv_verify *v, struct elv_verify_item
     uint32_t bad = 0;
     v->kernels->check(&bad, &v->buf.view, v->bound);
     const struct elv_codec *codec = elv_codec_by_id(c->codec);
-    reason = reason_of(codec->decode(v->buf.payload, c->count, v->decoded));
+    reason = reason_of(elv_codec_decode(codec, v->buf.payload, c->count, v->decoded));
     if (reason != ELV_REASON_NONE)
         return reason;
     if (bad > 0)

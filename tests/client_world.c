@@ -157,8 +157,8 @@ static void decode_body(const struct body *b, float *out)
     for (uint32_t i = 0; i < b->ref.n_chunks; i++) {
         struct elv_chunk k;
         assert_int_equal(elv_chunk_decode((struct elv_bytes){b->bytes[i], b->len[i]}, &k), ELV_OK);
-        assert_int_equal(elv_codec_by_id(k.codec)->decode(k.payload, k.count, out + k.first),
-                         ELV_OK);
+        assert_int_equal(
+            elv_codec_decode(elv_codec_by_id(k.codec), k.payload, k.count, out + k.first), ELV_OK);
     }
 }
 

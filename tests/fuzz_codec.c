@@ -19,7 +19,7 @@ static void as_payload(const struct elv_codec *codec, uint32_t count, struct elv
 {
     float *out = malloc(count * sizeof *out);
     ELV_ASSERT(out != NULL);
-    if (codec->decode(in, count, out) == ELV_OK)
+    if (elv_codec_decode(codec, in, count, out) == ELV_OK)
         for (uint32_t i = 0; i < count; i++)
             ELV_ASSERT(magnitude(out[i]) <= FLT_MAX);
     free(out);
@@ -50,7 +50,7 @@ static void as_vector(const struct elv_codec *codec, size_t cap, struct elv_byte
         ELV_ASSERT(out != NULL);
         ELV_ASSERT(codec->encode(v, n, first, index, &no_arg, out, cap, &len, &count) == ELV_OK);
         ELV_ASSERT(count > 0 && count <= n - first && len <= cap);
-        ELV_ASSERT(codec->decode((struct elv_bytes){out, len}, count, back) == ELV_OK);
+        ELV_ASSERT(elv_codec_decode(codec, (struct elv_bytes){out, len}, count, back) == ELV_OK);
         const float most = error_max(codec, v + first, count);
         for (uint32_t i = 0; i < count; i++)
             ELV_ASSERT(magnitude(v[first + i] - back[i]) <= most);

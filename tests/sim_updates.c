@@ -67,7 +67,7 @@ static bool note_chunk(struct history *h, struct client *c, const struct elv_req
         return false;
     const struct elv_codec *codec = elv_codec_by_id(chunk.codec);
     if (!inflate(h, &chunk, inflated) || codec == NULL ||
-        codec->decode(chunk.payload, chunk.count, values) != ELV_OK)
+        elv_codec_decode(codec, chunk.payload, chunk.count, values) != ELV_OK)
         return false;
     const uint64_t nonce = nonce_of(chunk.tag);
     struct attempt *a = books_attempt(c, r->assignment, nonce);

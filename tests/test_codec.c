@@ -71,8 +71,8 @@ static void chunks_tile_any_vector_and_can_be_made_again(void **state)
                 assert_int_equal(again, count);
                 assert_int_equal(len_again, len);
                 assert_memory_equal(a, b, len);
-                assert_int_equal(c->decode((struct elv_bytes){a, len}, count, back + first),
-                                 ELV_OK);
+                assert_int_equal(
+                    elv_codec_decode(c, (struct elv_bytes){a, len}, count, back + first), ELV_OK);
                 first += count;
             }
             assert_in_range(index, 1, c->chunks_max(n, &no_arg));
@@ -121,7 +121,7 @@ static void lengths_and_counts_must_agree(void **state)
                 const bool fits = c->id == ELV_CODEC_Q8 ? len == 4 + count : len == 4 * count;
                 uint8_t *exact = malloc(len + (len == 0));
                 memcpy(exact, payload, len);
-                assert_int_equal(c->decode((struct elv_bytes){exact, len}, count, out),
+                assert_int_equal(elv_codec_decode(c, (struct elv_bytes){exact, len}, count, out),
                                  fits ? ELV_OK : ELV_ERR_FORMAT);
                 free(exact);
             }
@@ -186,8 +186,10 @@ static void values_that_are_not_finite_are_refused(void **state)
         uint8_t two[8] = {0}, scaled[7] = {0, 0, 0, 0, 0x80, 0x7F, 0};
         memcpy(two + 4, rows[i].f, 4);
         memcpy(scaled, rows[i].f, 4);
-        assert_int_equal(f32->decode((struct elv_bytes){two, 8}, 2, out), rows[i].as_value);
-        assert_int_equal(q8->decode((struct elv_bytes){scaled, 7}, 3, out), rows[i].as_scale);
+        assert_int_equal(elv_codec_decode(f32, (struct elv_bytes){two, 8}, 2, out),
+                         rows[i].as_value);
+        assert_int_equal(elv_codec_decode(q8, (struct elv_bytes){scaled, 7}, 3, out),
+                         rows[i].as_scale);
         if (rows[i].as_scale == ELV_OK)
             for (int j = 0; j < 3; j++)
                 assert_true(isfinite(out[j]));

@@ -130,7 +130,7 @@ static enum elv_err broadcast(struct elv_swarm *s, const float *w, float *out)
         size_t len = 0;
         err = codec->encode(s->mean, n, at, index, &arg, payload, sizeof payload, &len, &count);
         if (err == ELV_OK)
-            err = codec->decode((struct elv_bytes){payload, len}, count, out + at);
+            err = elv_codec_decode(codec, (struct elv_bytes){payload, len}, count, out + at);
         for (uint32_t i = at; err == ELV_OK && i < at + count; i++)
             out[i] = b[i] + out[i];
     }
