@@ -14,8 +14,7 @@
 #include "upload.h"
 #include "upload_log.h"
 
-#define ELV_WINDOW 4096u /* values decoded at a time: several updates and their sums fit a cache   \
-                          */
+#define ELV_WINDOW 4096u /* values decoded at a time: updates and their sums fit a cache */
 
 struct elv_unpack { /* shared by all works of one lane */
     const struct elv_disk *disk;
