@@ -6,10 +6,12 @@
 #include "common/assert.h"
 #include "common/codec_f32.h"
 #include "common/codec_q8.h"
+#include "common/codec_rotate.h"
 
 static const struct elv_codec *const built[] = {
     &elv_codec_f32,
     &elv_codec_q8,
+    &elv_codec_rotate,
 };
 
 size_t elv_codec_count(void) { return sizeof built / sizeof built[0]; }
