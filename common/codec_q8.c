@@ -97,6 +97,7 @@ static enum elv_err next(struct elv_decoder *d, float *out, uint32_t cap, uint32
 const struct elv_codec elv_codec_q8 = {
     .id = ELV_CODEC_Q8,
     .name = "q8",
+    .biased = true,
     .chunks_max = chunks_max,
     .encode = encode,
     .first_of = first_of,
