@@ -14,9 +14,12 @@ extern "C" {
 #endif
 
 enum elv_codec_id {
-    ELV_CODEC_F32 = 1,    /* little-endian binary32, as it is */
-    ELV_CODEC_Q8 = 2,     /* f32 scale, then one int8 per coordinate: value = scale * q */
-    ELV_CODEC_ROTATE = 8, /* 1 to 4 bits per coordinate after a randomised Hadamard transform */
+    ELV_CODEC_F32 = 1,   /* little-endian binary32, as it is */
+    ELV_CODEC_Q8 = 2,    /* f32 scale, then one int8 per coordinate: value = scale * q */
+    ELV_CODEC_F16 = 3,   /* little-endian binary16 */
+    ELV_CODEC_Q4 = 4,    /* f32 scale, then two coordinates a byte: value = scale * q */
+    ELV_CODEC_SIGN = 5,  /* f32 magnitude, then one bit per coordinate */
+    ELV_CODEC_ROTATE = 8 /* 1 to 4 bits per coordinate after a randomised Hadamard transform */
 };
 
 /* What a codec has to know of the whole vector before it can encode a part. All zero: nothing was

@@ -23,13 +23,52 @@ static size_t f32_len(uint32_t count) { return 4 * (size_t)count; }
 
 static bool f32_holds(const struct codec_trial *t) { return within(t, 0.0f); }
 
+/* Half a unit in the last place, of which there are 10 and none below 2^-24; what is beyond the
+ * largest value comes back as that. */
+static bool f16_holds(const struct codec_trial *t)
+{
+    for (uint32_t i = 0; i < t->count; i++) {
+        const float v = t->v[t->first + i], a = magnitude(v);
+        const float error = a < 0x1p-14f ? 0x1p-25f : a * 0x1p-11f;
+        if (a <= 65504.0f ? !(magnitude(v - t->back[i]) <= error)
+                          : t->back[i] != (v < 0 ? -65504.0f : 65504.0f))
+            return false;
+    }
+    return true;
+}
+
+static size_t f16_len(uint32_t count) { return 2 * (size_t)count; }
+
 static size_t q8_len(uint32_t count) { return 4 + (size_t)count; }
 
-/* Half a step, and a little for the roundings. */
-static bool q8_holds(const struct codec_trial *t)
+static size_t q4_len(uint32_t count) { return 4 + ((size_t)count + 1) / 2; }
+
+/* Half a step or a whole one, and a little for the roundings; all of it where steps get too small.
+ */
+static bool steps_hold(const struct codec_trial *t, float most)
 {
-    const float a = largest(t);
-    return within(t, a < 0x1p-93f ? a : a / 127 * 0.50002f);
+    const float a = largest(t), step = a / most;
+    return within(t, step < 0x1.0002p-100f ? a : step * (t->arg->param < 0 ? 1.00002f : 0.50002f));
+}
+
+static bool q8_holds(const struct codec_trial *t) { return steps_hold(t, 127); }
+
+static bool q4_holds(const struct codec_trial *t) { return steps_hold(t, 7); }
+
+static size_t sign_len(uint32_t count) { return 4 + ((size_t)count + 7) / 8; }
+
+/* The signs, and one magnitude that is the mean; below 2^-100 it may be less by that. */
+static bool sign_holds(const struct codec_trial *t)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < t->count; i++) {
+        const float v = t->v[t->first + i], back = t->back[i];
+        if (magnitude(back) != magnitude(t->back[0]) || (v < 0 && back > 0) || (v > 0 && back < 0))
+            return false;
+        sum += (double)magnitude(v);
+    }
+    const double off = sum / t->count - (double)magnitude(t->back[0]);
+    return off <= sum * 1e-7 + 0x1.0002p-100 && off >= sum * -1e-7;
 }
 
 /* A whole chunk's error, of which only the scale of least error sets a bound of use: a level vector
@@ -49,7 +88,10 @@ static bool rotate_holds(const struct codec_trial *t)
 /* By the codec's number. */
 static const struct codec_case cases[] = {
     [ELV_CODEC_F32] = {{0}, 1, f32_len, f32_holds},
-    [ELV_CODEC_Q8] = {{0}, 1, q8_len, q8_holds},
+    [ELV_CODEC_Q8] = {{0, -1}, 2, q8_len, q8_holds},
+    [ELV_CODEC_F16] = {{0}, 1, f16_len, f16_holds},
+    [ELV_CODEC_Q4] = {{0, -1}, 2, q4_len, q4_holds},
+    [ELV_CODEC_SIGN] = {{0}, 1, sign_len, sign_holds},
     [ELV_CODEC_ROTATE] = {{1, 2, 4, -3}, 4, NULL, rotate_holds},
 };
 
