@@ -5,9 +5,11 @@ elv_test(test_msg wire_samples.c)
 elv_test(test_path)
 elv_test(test_chunk)
 elv_test(test_codec codec_cases.c)
+elv_test(test_codec_dense)
 elv_test(test_text)
 elv_test(test_golden wire_samples.c)
 
+elv_bench(bench_quant codec_cases.c)
 elv_program(wire_golden wire_samples.c)
 elv_program(cbor_echo)
 
