@@ -21,6 +21,7 @@ enum elv_codec_id {
     ELV_CODEC_SIGN = 5,    /* f32 magnitude, then one bit per coordinate */
     ELV_CODEC_TERNARY = 6, /* the largest, as signs of one magnitude */
     ELV_CODEC_TOPK = 7,    /* the largest, as in q8 */
+    ELV_CODEC_ROTATE = 8,  /* 1 to 4 bits per coordinate after a randomised Hadamard transform */
 };
 
 /* What a codec has to know of the whole vector before it can encode a part. All zero: nothing was
