@@ -5,6 +5,8 @@ elv_test(test_msg wire_samples.c)
 elv_test(test_path)
 elv_test(test_chunk)
 elv_test(test_codec codec_cases.c)
+elv_test(test_bits)
+elv_test(test_select_top)
 elv_test(test_text)
 elv_test(test_golden wire_samples.c)
 
