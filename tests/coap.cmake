@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests of CoAP over DTLS on real sockets, and of what stands beside it.
+elv_test(test_wire_size coap_world.c relay.c elv_port_libcoap)
 elv_test(test_coap coap_world.c relay.c elv_port_libcoap elv_port_mbedtls)
 add_executable(relay_main relay_main.c relay.c)
 target_link_libraries(relay_main PRIVATE elv_flags)

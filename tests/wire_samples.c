@@ -233,12 +233,13 @@ static void verdict_refused(union wire_msg *m)
     m->verdict = (struct elv_verdict){.decision = ELV_REFUSED, .reason = ELV_REASON_ROUND_CLOSED};
 }
 
-/* Codes a few values as the chunk that starts at `first`. */
-static void coded_with(struct elv_chunk *c, uint8_t *payload, uint8_t codec,
-                       const struct elv_codec_arg *arg, const float *v, uint32_t n)
+/* Codes a few values as the chunk that starts at `first`, with the seed 1. */
+static void coded_with(struct elv_chunk *c, uint8_t *payload, struct elv_codec_choice choice,
+                       const float *v, uint32_t n)
 {
-    c->codec = codec;
-    if (elv_codec_by_id(codec)->encode(v, n, 0, c->index, arg, payload, ELV_CHUNK_PAYLOAD_MAX,
+    const struct elv_codec_arg arg = {.seed = 1, .param = choice.param};
+    const uint8_t codec = c->codec = choice.id;
+    if (elv_codec_by_id(codec)->encode(v, n, 0, c->index, &arg, payload, ELV_CHUNK_PAYLOAD_MAX,
                                        &c->payload.len, &c->count) != ELV_OK)
         abort();
     c->payload.at = payload;
@@ -246,7 +247,7 @@ static void coded_with(struct elv_chunk *c, uint8_t *payload, uint8_t codec,
 
 static void coded(struct elv_chunk *c, uint8_t *payload, uint8_t codec, const float *v, uint32_t n)
 {
-    coded_with(c, payload, codec, &(struct elv_codec_arg){0}, v, n);
+    coded_with(c, payload, (struct elv_codec_choice){.id = codec}, v, n);
 }
 
 static void chunk_model_f32(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
@@ -275,6 +276,17 @@ static void chunk_update_full(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAY
     coded(c, payload, ELV_CODEC_Q8, v, 1000);
 }
 
+/* A whole block, and one of 20 coordinates padded to 32. */
+static void chunk_update_rotate(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    float v[276];
+    for (int i = 0; i < 276; i++)
+        v[i] = (float)((i * 37) % 255 - 127) / 128.0f;
+    *c = (struct elv_chunk){.kind = ELV_BODY_UPDATE, .index = 0, .first = 0};
+    count_up(c->tag, sizeof c->tag, 0x88);
+    coded_with(c, payload, (struct elv_codec_choice){.id = ELV_CODEC_ROTATE, .param = -2}, v, 276);
+}
+
 /* Raw deflate of 5 zero bytes: what zlib writes for q8 of one zero. */
 static void chunk_update_deflated(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
 {
@@ -291,27 +303,25 @@ static void chunk_update_deflated(struct elv_chunk *c, uint8_t payload[ELV_CHUNK
 }
 
 /* A whole chunk and one value more. */
-static void dense(struct elv_chunk *c, uint8_t *payload, uint8_t codec,
-                  const struct elv_codec_arg *arg, uint32_t each)
+static void dense(struct elv_chunk *c, uint8_t *payload, struct elv_codec_choice choice,
+                  uint32_t each)
 {
     float v[8000];
     for (uint32_t i = 0; i <= each; i++)
-        v[i] = (float)((int32_t)(i * 37 % 255) - 127) / 100.0f;
+        v[i] = (float)((int32_t)(i * i % 1009) - 504) / 100.0f;
     *c = (struct elv_chunk){.kind = ELV_BODY_UPDATE, .index = 1, .first = each};
     count_up(c->tag, sizeof c->tag, 0x88);
-    coded_with(c, payload, codec, arg, v, each + 1);
+    coded_with(c, payload, choice, v, each + 1);
 }
-
-static const struct elv_codec_arg rounded = {.seed = 0x0123456789ABCDEF, .param = -1.0f};
 
 static void chunk_update_q8_stochastic(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
 {
-    dense(c, payload, ELV_CODEC_Q8, &rounded, 996);
+    dense(c, payload, (struct elv_codec_choice){ELV_CODEC_Q8, -1.0f}, 996);
 }
 
 static void chunk_update_f16(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
 {
-    dense(c, payload, ELV_CODEC_F16, &(struct elv_codec_arg){0}, 500);
+    dense(c, payload, (struct elv_codec_choice){.id = ELV_CODEC_F16}, 500);
 }
 
 static void chunk_step_f16(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
@@ -325,12 +335,12 @@ static void chunk_step_f16(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOA
 
 static void chunk_update_q4(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
 {
-    dense(c, payload, ELV_CODEC_Q4, &(struct elv_codec_arg){0}, 1992);
+    dense(c, payload, (struct elv_codec_choice){.id = ELV_CODEC_Q4}, 1992);
 }
 
 static void chunk_update_q4_stochastic(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
 {
-    dense(c, payload, ELV_CODEC_Q4, &rounded, 1992);
+    dense(c, payload, (struct elv_codec_choice){ELV_CODEC_Q4, -1.0f}, 1992);
 }
 
 /* An odd number of values. */
@@ -344,7 +354,7 @@ static void chunk_step_q4(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD
 
 static void chunk_update_sign(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
 {
-    dense(c, payload, ELV_CODEC_SIGN, &(struct elv_codec_arg){0}, 7968);
+    dense(c, payload, (struct elv_codec_choice){.id = ELV_CODEC_SIGN}, 7968);
 }
 
 static void chunk_step_sign(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
@@ -385,6 +395,7 @@ const struct wire_sample wire_samples[] = {
     {"step-q4.chunk", -1, NULL, chunk_step_q4},
     {"update-sign.chunk", -1, NULL, chunk_update_sign},
     {"step-sign.chunk", -1, NULL, chunk_step_sign},
+    {"update-rotate.chunk", -1, NULL, chunk_update_rotate},
 };
 const size_t wire_samples_n = sizeof wire_samples / sizeof wire_samples[0];
 

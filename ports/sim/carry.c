@@ -5,7 +5,11 @@
 
 #include "ports/sim/world_parts.h"
 
-enum { OVERHEAD_BYTES = 94 }; /* CoAP, DTLS with Connection ID, UDP and IP around a body */
+enum {
+    OVERHEAD_BYTES = 94, /* CoAP, DTLS with Connection ID, UDP and IP around a body */
+    HELLO_ROUNDS = 3,
+    IDENTITY_LEN = 8,
+};
 
 struct body *sim_body(struct elv_sim *w, struct elv_bytes bytes)
 {
@@ -102,6 +106,25 @@ static elv_time_us through(const struct elv_sim *w, const struct elv_sim_link *l
     return lane->free_us;
 }
 
+/* The datagrams that a packet stands for; of a handshake, average ones. */
+static void count_wire(struct elv_sim *w, uint32_t kind, const struct packet *p)
+{
+    const struct elv_wire_way *way = &w->cfg.way;
+    struct elv_sim_stats *s = &w->stats;
+    if (kind == AT_HELLO_UP) {
+        s->wire_up += elv_wire_handshake(way, true, IDENTITY_LEN) / HELLO_ROUNDS;
+    } else if (kind == AT_HELLO_DOWN) {
+        s->wire_down += elv_wire_handshake(way, false, IDENTITY_LEN) / HELLO_ROUNDS;
+    } else if (kind == AT_UP) {
+        s->wire_up += elv_wire_request(way, &p->ex->request);
+    } else {
+        const struct elv_request *r = &p->ex->request;
+        s->wire_down += elv_wire_response(way, r->op, &p->response, r->observe);
+        if (r->op == ELV_OP_MANIFEST)
+            s->wire_up += elv_wire_more_requests(way, p->response.body.len);
+    }
+}
+
 void sim_travel(struct elv_sim *w, uint32_t client, uint32_t kind, struct packet *p, size_t len)
 {
     struct sim_node *n = w->nodes[client];
@@ -110,6 +133,7 @@ void sim_travel(struct elv_sim *w, uint32_t client, uint32_t kind, struct packet
     struct lane *lane = up ? &n->up_lane : &n->down_lane;
     w->stats.sent++;
     *(up ? &w->stats.bytes_up : &w->stats.bytes_down) += len;
+    count_wire(w, kind, p);
 
     const elv_time_us base =
         through(w, l, lane, up ? l->up_bps : l->down_bps, len + OVERHEAD_BYTES);
