@@ -96,6 +96,7 @@ static enum elv_err next(struct elv_decoder *d, float *out, uint32_t cap, uint32
 const struct elv_codec elv_codec_q4 = {
     .id = ELV_CODEC_Q4,
     .name = "q4",
+    .biased = true,
     .option = "stochastic",
     .chunks_max = chunks_max,
     .encode = encode,

@@ -128,6 +128,7 @@ static enum elv_err next(struct elv_decoder *d, float *out, uint32_t cap, uint32
 const struct elv_codec elv_codec_sign = {
     .id = ELV_CODEC_SIGN,
     .name = "sign",
+    .biased = true,
     .chunks_max = chunks_max,
     .encode = encode,
     .first_of = first_of,
