@@ -11,6 +11,8 @@
 #     zipline   planning a barrier                          dbw       choosing how many to wait for
 #     learn     the cheap models of learning                swarm     simulated clients, messages as times
 #     deploy    simulated clients with every message         fold      verifying and folding updates
+#     deploy    simulated clients with every message        rotate    coding after a random rotation
+#     quant     coding in 1 to 32 bits a value
 #
 # Prints one line for each figure,
 #
@@ -34,6 +36,8 @@ mkdir -p build
 }
 
 [ $# -gt 0 ] || set -- round commits start store kernels fold coap zipline dbw learn swarm deploy
+[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy \
+    rotate quant
 status=0
 for name in "$@"; do
     program=build/release/tests/bench_$name
