@@ -160,6 +160,8 @@ static void set_up(struct elv_client *c, const struct elv_manifest *m)
         .fresh = c->memory.fresh,
         .hash = c->memory.hash,
         .hash_cap = c->memory.hash_cap,
+        .codecs = c->cfg.codecs,
+        .n_codecs = c->cfg.n_codecs,
     };
     elv_base_init(&c->base, &base);
     c->prepared = true;
@@ -238,8 +240,13 @@ static enum elv_err encode_join(struct elv_client *c, size_t *len)
         .speed = c->cfg.speed,
         .samples = samples == UINT32_MAX ? 0 : samples,
     };
-    for (size_t i = 0; i < elv_codec_count() && j.n_codecs < ELV_CODECS_MAX; i++)
-        j.codecs[j.n_codecs++] = elv_codec_at(i)->id;
+    const struct elv_client_cfg *cfg = &c->cfg;
+    for (uint32_t i = 0; i < cfg->n_codecs && j.n_codecs < ELV_CODECS_MAX; i++)
+        if (elv_codec_by_id(cfg->codecs[i]) != NULL)
+            j.codecs[j.n_codecs++] = cfg->codecs[i];
+    for (size_t i = 0; cfg->n_codecs == 0 && i < elv_codec_count(); i++)
+        if (j.n_codecs < ELV_CODECS_MAX)
+            j.codecs[j.n_codecs++] = elv_codec_at(i)->id;
     memcpy(j.manifest, c->manifest_digest, sizeof j.manifest);
     return elv_join_encode(&j, c->memory.message, ELV_MSG_MAX, len);
 }
