@@ -152,6 +152,16 @@ static void open_round(struct elv_deploy *d, uint32_t seq, elv_time_us opened, u
         stop_waiting(d);
 }
 
+/* What the links carried since the round before. */
+static void take_wire(struct elv_deploy *d)
+{
+    const struct elv_sim_stats s = elv_sim_stats(d->w);
+    d->rec.wire_up = s.wire_up - d->wire_up;
+    d->rec.wire_down = s.wire_down - d->wire_down;
+    d->wire_up = s.wire_up;
+    d->wire_down = s.wire_down;
+}
+
 /* A round that was open goes on; one that ended unseen with the server's last life is made up for
  * from what is known of its version. */
 static void resume(struct elv_deploy *d, const struct elv_note *n)
@@ -160,6 +170,7 @@ static void resume(struct elv_deploy *d, const struct elv_note *n)
     if (n->version > d->sum.version && n->version > 0) {
         const struct elv_rec_version *v = &s->cast.rec;
         release(d, NULL);
+        take_wire(d);
         d->rec.seq = v->seq;
         d->rec.version = n->version;
         d->rec.closed = n->at;
@@ -228,6 +239,7 @@ static void end_round(struct elv_deploy *d, const struct elv_note *n)
     const bool abandoned = n->kind == ELV_NOTE_ROUND_ABANDONED;
     elv_deploy_pass_time(d);
     fill_record(d, n, abandoned);
+    take_wire(d);
     release(d, NULL);
     if (abandoned) {
         d->sum.abandoned++;
@@ -350,6 +362,8 @@ void elv_deploy_summary(const struct elv_deploy *d, struct elv_lab_summary *out)
     out->ended = elv_sim_now(d->w);
     out->bytes_up = d->bytes_up + (s != NULL ? s->bytes_up : 0);
     out->bytes_down = d->bytes_down + (s != NULL ? s->bytes_down : 0);
+    out->wire_up = elv_sim_stats(d->w).wire_up;
+    out->wire_down = elv_sim_stats(d->w).wire_down;
     out->fairness = elv_lab_fairness((double)d->sum.used, d->n_ever, d->used_squares);
     out->stale_mean = d->sum.used > 0 ? d->sum.stale_mean / (double)d->sum.used : 0.0;
     out->hash = elv_sim_hash(d->w);

@@ -54,6 +54,8 @@ static const struct elv_lab_field fields[] = {
     FIELD("rounds_bytes", U64, o.rounds_bytes),
     FIELD("events_bytes", U64, o.events_bytes),
     FIELD("participation_bytes", U64, o.participation_bytes),
+    FIELD("wire_up", U64, o.summary.wire_up),
+    FIELD("wire_down", U64, o.summary.wire_down),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -205,4 +207,6 @@ void elv_lab_outcome_line(struct elv_line *out, const struct elv_lab_outcome *o)
     elv_line_hex(out, s->model, sizeof s->model);
     elv_line_add(out, " end=");
     elv_line_add(out, elv_lab_end_name(o->end));
+    put_uint(out, " wire_up=", s->wire_up);
+    put_uint(out, " wire_down=", s->wire_down);
 }
