@@ -25,6 +25,19 @@ void elv_delta_begin(struct elv_delta *d, const struct elv_delta_cfg *cfg)
     *d = (struct elv_delta){.cfg = *cfg};
 }
 
+static void begin_chunks(struct elv_delta *d)
+{
+    d->cfg.first[0] = 0;
+    elv_body_digest_init(&d->hash);
+}
+
+void elv_delta_resume(struct elv_delta *d, const struct elv_delta_cfg *cfg)
+{
+    elv_delta_begin(d, cfg);
+    d->at = ELV_DELTA_HASH;
+    begin_chunks(d);
+}
+
 static void next_pass(struct elv_delta *d)
 {
     d->at++;
@@ -92,8 +105,7 @@ static enum elv_err clip(struct elv_delta *d)
         d->cfg.trained[d->done] = (float)((double)d->cfg.trained[d->done] * factor);
     if (end == d->cfg.model->n_shared) {
         next_pass(d);
-        d->cfg.first[0] = 0;
-        elv_body_digest_init(&d->hash);
+        begin_chunks(d);
     }
     return ELV_ERR_BUSY;
 }

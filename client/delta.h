@@ -48,6 +48,10 @@ uint32_t elv_delta_first_cap(const struct elv_model *m, const struct elv_codec_c
 
 void elv_delta_begin(struct elv_delta *d, const struct elv_delta_cfg *cfg);
 
+/* `trained` is an update as an earlier run left it, before it was encoded; the run that follows
+ * makes the same chunks of it, and their digest. The base is left alone. */
+void elv_delta_resume(struct elv_delta *d, const struct elv_delta_cfg *cfg);
+
 /* `budget` slices of some thousand coordinates or a few chunks. ELV_ERR_BUSY: there is more.
  * ELV_ERR_FORMAT: a weight is not finite (the base is untouched). ELV_ERR_RANGE: a value is beyond
  * the bound even after clipping. ELV_ERR_UNSUPPORTED: no such codec. */
