@@ -5,6 +5,8 @@
 
 #include "common/assert.h"
 
+enum { LOG_BODIES = 4 }; /* so many times what is fetched now, and the log begins anew */
+
 void elv_persist_layout(struct elv_persist *p, const struct elv_disk *disk, struct elv_arena *a)
 {
     *p = (struct elv_persist){.disk = disk};
@@ -27,7 +29,7 @@ void elv_persist_begin(struct elv_persist *p, const struct elv_manifest *m)
 
 void elv_persist_chunk(struct elv_persist *p, struct elv_bytes chunk)
 {
-    if (p->disk == NULL || p->pending_drop)
+    if (p->disk == NULL || p->drop_log || p->pending_drop)
         return;
     p->append_len = elv_persist_record_encode(chunk, p->record);
     p->log_len += p->append_len;
@@ -139,7 +141,9 @@ bool elv_persist_replays(struct elv_persist *p, const struct elv_bitmap *have)
     p->have = *have;
     p->done = 0;
     p->n_replayed = p->skipped = 0;
-    return p->log_len > 0;
+    if (p->log_len > LOG_BODIES * ((uint64_t)have->n + 1) * ELV_PERSIST_RECORD_MAX)
+        elv_persist_spoilt(p); /* of downloads that others took the place of, again and again */
+    return p->log_len > 0 && !p->drop_log;
 }
 
 bool elv_persist_waits(const struct elv_persist *p)
