@@ -5,6 +5,7 @@ elv_test(test_msg wire_samples.c)
 elv_test(test_path)
 elv_test(test_chunk)
 elv_test(test_codec codec_cases.c)
+elv_test(test_codec_rotate)
 elv_test(test_text)
 elv_test(test_golden wire_samples.c)
 
@@ -17,6 +18,8 @@ if(ELV_PYTHON3)
         $<TARGET_FILE:cbor_echo> ${CMAKE_CURRENT_SOURCE_DIR}/golden/wire-1)
     set_tests_properties(cbor_cross PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)
 endif()
+
+elv_bench(bench_rotate elv_common)
 
 elv_fuzz(fuzz_cbor)
 elv_fuzz(fuzz_msg wire_samples.c)
