@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/e2e_resume_main.c - breaks transfers in the middle, again and again, and counts what they
- * cost.
+/* tests/e2e_resume_main.c - breaks transfers in the middle, and counts what that costs.
  *
- *     e2e_resume_main SERVER CLIENT DIR PORT CHUNKS KILLS MOVES SEED
+ *     e2e_resume_main SERVER CLIENT DIR PORT CHUNKS ROUNDS KILLS MOVES SEED
  *
- * Runs the two programs with what e2e_resume.sh put into DIR, for two rounds, and stands between
- * them as the relay of relay.h, with 10 ms each way and without loss. The first update and the
- * second model are CHUNKS chunks each. At KILLS random points of either, told by the chunks that
- * have passed, it kills the client or the server with SIGKILL, in turn, and starts it again; at
- * MOVES random points of the second update the client appears at another address, and once the
+ * Runs the two programs with what e2e_resume.sh put into DIR, for so many rounds, and stands
+ * between them as the relay of relay.h, with 10 ms each way and without loss. Each update, and each
+ * model but the first, is CHUNKS chunks. At KILLS random points of each of these transfers, told by
+ * the chunks that have passed, it kills the client or the server with SIGKILL, in turn, and starts
+ * it again; at MOVES random points the client appears at another address. In the last transfer the
  * client sleeps for some seconds.
  *
- * Whatever is sent beyond CHUNKS was sent again. It must not be more than two windows for each time
- * that something happened. Prints a line for each transfer. */
+ * Whatever passes beyond CHUNKS was sent again. It must not be more than two windows for each kill
+ * of a transfer, and two if there is none. Prints a line for each transfer. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <fcntl.h>
@@ -32,14 +31,12 @@ enum {
     BIG = 1000, /* a datagram so long carries a chunk; a body's last may be shorter */
     WINDOW = 32,
     POINTS_MAX = 64,
+    LEGS_MAX = 64,
     SECOND = 1000000,
     LIMIT_S = 400,
     SLEEP_US = 3 * SECOND,
     NOT_RUNNING = -1000, /* an exit code that no program has */
 };
-
-enum leg { UPDATE, MODEL, SECOND_UPDATE, LEGS };
-static const char *const leg_names[LEGS] = {"update", "model", "second_update"};
 
 enum deed { KILL_CLIENT, KILL_SERVER, MOVE, SLEEP };
 
@@ -50,6 +47,7 @@ struct point {
 
 struct transfer {
     uint32_t passed; /* chunks */
+    uint32_t n_kills;
     struct point points[POINTS_MAX];
     uint32_t n_points, next;
 };
@@ -60,8 +58,8 @@ struct drive {
     uint32_t chunks;
     uint64_t seed;
     struct relay *relay;
-    struct transfer legs[LEGS];
-    enum leg leg;
+    struct transfer legs[LEGS_MAX]; /* updates and models in turn, an update first */
+    uint32_t leg, n_legs;
     pid_t server, client;
     int64_t wake_at; /* the client sleeps until then; 0: it does not */
 };
@@ -159,12 +157,9 @@ static void tap(void *ctx, bool from_client, const uint8_t *datagram, size_t len
     (void)ctx, (void)datagram;
     if (len < BIG)
         return;
-    if (d.leg == UPDATE && !from_client)
-        d.leg = MODEL;
-    if (d.leg == MODEL && from_client)
-        d.leg = SECOND_UPDATE;
-    if (from_client == (d.leg != MODEL)) /* else a straggler of the leg before */
-        d.legs[d.leg].passed++;
+    if (from_client != (d.leg % 2 == 0) && d.leg + 1 < d.n_legs)
+        d.leg++; /* a transfer is over before the next begins */
+    d.legs[d.leg].passed++;
 }
 
 static void open_relay(void)
@@ -196,24 +191,26 @@ static int by_place(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-static void plan(struct elv_rng *rng, struct transfer *t, uint32_t n, enum deed even, enum deed odd)
+static void add(struct elv_rng *rng, struct transfer *t, enum deed deed)
 {
-    for (uint32_t i = 0; i < n && i < POINTS_MAX - 1; i++)
-        t->points[t->n_points++].at = 1 + elv_rng_below(rng, d.chunks - 1);
-    qsort(t->points, t->n_points, sizeof t->points[0], by_place);
-    for (uint32_t i = 0; i < t->n_points; i++)
-        t->points[i].deed = i % 2 == 0 ? even : odd;
+    if (t->n_points < POINTS_MAX)
+        t->points[t->n_points++] = (struct point){1 + elv_rng_below(rng, d.chunks - 1), deed};
 }
 
-static void plan_all(uint32_t kills, uint32_t moves)
+static void plan(uint32_t kills, uint32_t moves)
 {
     struct elv_rng rng = elv_rng_of((struct elv_rng_key){.seed = d.seed, .purpose = ELV_RNG_TEST});
-    plan(&rng, &d.legs[UPDATE], kills, KILL_CLIENT, KILL_SERVER);
-    plan(&rng, &d.legs[MODEL], kills, KILL_SERVER, KILL_CLIENT);
-    plan(&rng, &d.legs[SECOND_UPDATE], moves, MOVE, MOVE);
-    struct transfer *t = &d.legs[SECOND_UPDATE];
-    if (t->n_points > 0)
-        t->points[t->n_points++] = (struct point){t->points[t->n_points - 1].at + 1, SLEEP};
+    for (uint32_t i = 0; i < d.n_legs; i++) {
+        struct transfer *t = &d.legs[i];
+        t->n_kills = kills;
+        for (uint32_t k = 0; k < kills; k++)
+            add(&rng, t, (i / 2 + k) % 2 == 0 ? KILL_CLIENT : KILL_SERVER);
+        for (uint32_t k = 0; k < moves; k++)
+            add(&rng, t, MOVE);
+        if (i + 1 == d.n_legs && kills + moves > 0)
+            add(&rng, t, SLEEP);
+        qsort(t->points, t->n_points, sizeof t->points[0], by_place);
+    }
 }
 
 static void happen(enum deed deed)
@@ -239,7 +236,7 @@ static void happen(enum deed deed)
 
 static void look(void)
 {
-    static enum leg seen = UPDATE;
+    static uint32_t seen;
     struct transfer *t = &d.legs[d.leg];
     if (seen != d.leg)
         renew_relay();
@@ -267,8 +264,7 @@ static int run(void)
         if (ended(d.server) != NOT_RUNNING)
             give_up("the server ended by itself");
         if (relay_now() > end)
-            give_up("still not over; leg %s, %u chunks passed", leg_names[d.leg],
-                    d.legs[d.leg].passed);
+            give_up("still not over; %u chunks of transfer %u passed", d.legs[d.leg].passed, d.leg);
     }
     kill(d.server, SIGTERM);
     for (int i = 0; i < 100 && ended(d.server) == NOT_RUNNING; i++)
@@ -280,12 +276,19 @@ static int run(void)
 static bool judge(void)
 {
     bool fine = true;
-    for (int i = 0; i < LEGS; i++) {
+    for (uint32_t i = 0; i < d.n_legs; i++) {
         const struct transfer *t = &d.legs[i];
         const uint32_t again = t->passed > d.chunks ? t->passed - d.chunks : 0;
-        const uint32_t most = 2 * WINDOW * (t->n_points > 0 ? t->n_points : 1);
-        printf("bench resume leg=%s chunks=%u passed=%u deeds=%u again=%u limit=%u\n", leg_names[i],
-               d.chunks, t->passed, t->next, again, most);
+        const uint32_t most = 2 * WINDOW * (t->n_kills > 0 ? t->n_kills : 1);
+        const bool server = t->n_kills == 1 && i / 2 % 2 == 1;
+        printf("bench resume round=%u what=%s chunks=%u passed=%u kills=%u killed=%s again=%u "
+               "limit=%u\n",
+               (i + 1) / 2 + 1, i % 2 == 0 ? "update" : "model", d.chunks, t->passed, t->n_kills,
+               t->n_kills == 0  ? "nobody"
+               : t->n_kills > 1 ? "both"
+               : server         ? "server"
+                                : "client",
+               again, most);
         if (t->next < t->n_points || again > most || t->passed + 1 < d.chunks)
             fine = false;
     }
@@ -294,8 +297,9 @@ static bool judge(void)
 
 int main(int argc, char **argv)
 {
-    if (argc != 9) {
-        fprintf(stderr, "usage: %s SERVER CLIENT DIR PORT CHUNKS KILLS MOVES SEED\n", argv[0]);
+    if (argc != 10) {
+        fprintf(stderr, "usage: %s SERVER CLIENT DIR PORT CHUNKS ROUNDS KILLS MOVES SEED\n",
+                argv[0]);
         return 2;
     }
     d = (struct drive){.server_path = argv[1],
@@ -303,8 +307,11 @@ int main(int argc, char **argv)
                        .dir = argv[3],
                        .port = (uint16_t)atoi(argv[4]),
                        .chunks = (uint32_t)atoi(argv[5]),
-                       .seed = strtoull(argv[8], NULL, 10)};
-    plan_all((uint32_t)atoi(argv[6]), (uint32_t)atoi(argv[7]));
+                       .n_legs = 2 * (uint32_t)atoi(argv[6]) - 1,
+                       .seed = strtoull(argv[9], NULL, 10)};
+    if (d.n_legs > LEGS_MAX || d.chunks < 2)
+        give_up("up to %d rounds, of 2 chunks or more", LEGS_MAX / 2);
+    plan((uint32_t)atoi(argv[7]), (uint32_t)atoi(argv[8]));
     const int code = run();
     const bool fine = judge();
     if (code != 0)
