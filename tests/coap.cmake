@@ -3,6 +3,7 @@
 elv_test(test_coap coap_world.c relay.c elv_port_libcoap elv_port_mbedtls elv_port_sim)
 elv_program(relay_main relay.c elv_port_sim)
 elv_bench(bench_coap relay.c elv_port_libcoap elv_port_sim)
+elv_test(test_wire_size coap_world.c relay.c elv_port_libcoap elv_port_sim)
 elv_test(test_zlib elv_port_zlib)
 elv_fuzz(fuzz_squeeze elv_port_zlib)
 elv_test(test_certify elv_port_mbedtls)
