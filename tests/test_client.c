@@ -433,7 +433,7 @@ static void a_chunk_sent_on_a_replaced_association_is_sent_again_at_once(void **
     while (w.n_relinks == 0)
         assert_true(world_step(&w));
     uint32_t id = 0;
-    for (uint32_t i = 0; i < ELV_WINDOW_MAX; i++)
+    for (uint32_t i = 0; i < w.client.transfer.n_flights; i++)
         if (w.client.transfer.flights[i].state == ELV_FLIGHT_FLYING)
             id = w.client.transfer.flights[i].id[0];
     assert_int_not_equal(id, 0);
