@@ -122,23 +122,24 @@ static void adjust(struct elv_flow *f)
     if (f->quick) /* twice what the path carried so far: no more than a round trip too much */
         set_window(f, smaller(f->window + 1, larger(filling(f, 8), ELV_WINDOW_FIRST) + SPARE));
     else
-        set_window(f, filling(f, is_queueing(f) ? 4 : 5) + SPARE);
+        set_window(f, is_queueing(f) ? filling(f, 4) + 1 : filling(f, 5) + SPARE);
 }
 
-static void drain(struct elv_flow *f, elv_time_us now, bool overdue)
+static void drain(struct elv_flow *f, elv_time_us now, uint32_t narrow)
 {
-    f->overdue = overdue;
-    f->drain_us = now;
     f->drain = ELV_FLOW_DRAINING;
-    f->narrow = larger(1, f->window / 4);
+    f->drain_us = now;
     f->drained_from = f->round;
+    f->narrow = larger(1, narrow);
+    f->overdue = false;
 }
 
+/* The queue it made is drained, but no more: the shortest time was seen a moment ago. */
 static void end_quick_start(struct elv_flow *f, elv_time_us now)
 {
     f->quick = false;
     if (f->n_slow >= SLOW_MAX)
-        drain(f, now, false);
+        drain(f, now, filling(f, 3));
 }
 
 /* Sending. */
@@ -211,12 +212,10 @@ static void end_drain(struct elv_flow *f)
     f->drain = ELV_FLOW_STEADY;
     if (seen == 0)
         return; /* nothing came */
-    if (seen < f->least || seen > 2 * f->least)
-        f->least = seen;
-    else if (f->overdue && before > f->least)
+    const bool longer_now = f->overdue || seen > 2 * longer(f->least, SHORT_US);
+    if (longer_now && before > f->least)
         f->least = before < seen ? before : seen;
-    if (f->overdue)
-        f->last_least = seen;
+    f->last_least = longer_now ? seen : 0;
 }
 
 static void watch_drain(struct elv_flow *f, elv_time_us now, elv_time_us took,
@@ -248,7 +247,7 @@ static void watch_time(struct elv_flow *f, elv_time_us now, elv_time_us took)
         f->least_us = now;
     if (f->least == 0 || took < f->least)
         f->least = longer(took, 1);
-    const bool slow = took > longer(f->least + f->least / 2, f->least + SHORT_US);
+    const bool slow = took > f->least + longer(f->least / 4, SHORT_US) + 2 * f->jitter;
     f->n_slow = slow ? (uint8_t)smaller(f->n_slow + 1u, SLOW_MAX) : 0;
     if (f->quick && f->n_slow >= SLOW_MAX)
         end_quick_start(f, now);
@@ -265,11 +264,22 @@ static void watch_queue(struct elv_flow *f, elv_time_us now, elv_time_us took)
     const bool rested = f->round - f->drained_from >= DRAIN_EVERY;
     const bool dip = took < f->rtt.smoothed - f->rtt.smoothed / 8 - f->jitter &&
                      f->rtt.smoothed > f->least + f->least / 2;
-    if (old || (rested && (is_queueing(f) || dip)))
-        drain(f, now, old);
+    if (!old && !(rested && (is_queueing(f) || dip)))
+        return;
+    drain(f, now, f->window / 4);
+    f->overdue = old;
 }
 
 /* Losses. */
+
+uint32_t elv_flow_patience(const struct elv_flow *f)
+{
+    const uint32_t usual = usual_loss(f);
+    uint32_t n = 1;
+    for (uint32_t all = usual; all > LOSS_SCALE / 64; n++)
+        all = all * usual / LOSS_SCALE;
+    return n;
+}
 
 static void judge_losses(struct elv_flow *f)
 {
@@ -278,7 +288,7 @@ static void judge_losses(struct elv_flow *f)
         return;
     const uint32_t share = f->n_lost * (LOSS_SCALE - 1) / n;
     if (share > usual_loss(f) + FIFTH) {
-        f->ceiling = larger(1, smaller(f->window, f->ceiling) * 7 / 10);
+        f->ceiling = larger(ELV_WINDOW_FIRST, smaller(f->window, f->ceiling) * 7 / 10);
         f->quick = false;
         adjust(f);
     } else {

@@ -104,6 +104,9 @@ void elv_flow_delivered(struct elv_flow *f);
 void elv_flow_lost(struct elv_flow *f);
 /* and was answered after all. */
 void elv_flow_found(struct elv_flow *f);
+/* How many requests in a row may stay without an answer by the losses that are usual here; 1 or
+ * more. */
+uint32_t elv_flow_patience(const struct elv_flow *f);
 /* There is nothing more to send although the window has room for it. */
 void elv_flow_idle(struct elv_flow *f, uint32_t n_flying);
 

@@ -124,6 +124,13 @@ static void stamp(struct elv_flight *f, uint32_t id, struct elv_transmission *ou
     f->n_sent++;
 }
 
+/* Times that it was quiet, but for those that usual losses explain. */
+static uint32_t silences(const struct elv_transfer *t)
+{
+    const uint32_t usual = elv_flow_patience(&t->flow) - 1;
+    return t->n_quiet > usual ? t->n_quiet - usual : 0;
+}
+
 static bool has_room(const struct elv_transfer *t)
 {
     return t->probe || t->n_flying < (t->alone ? 1 : t->flow.window);
@@ -204,7 +211,7 @@ bool elv_transfer_answered(struct elv_transfer *t, elv_time_us now, uint32_t id,
         return false;
     f->id[which] = 0;
     place(t, now, f, which);
-    if (t->n_quiet >= QUIET_LONG)
+    if (silences(t) >= QUIET_LONG)
         elv_flow_restart(&t->flow, ELV_WINDOW_FIRST);
     t->n_quiet = 0;
     t->alone = false;
@@ -304,10 +311,10 @@ static elv_time_us quiet_at(const struct elv_transfer *t)
 {
     if (t->n_flying == 0)
         return ELV_NEVER;
-    if (t->n_quiet == 0)
+    if (silences(t) == 0)
         return longer(t->sent_us + elv_rtt_probe(&t->flow.rtt),
                       t->heard_us + t->flow.rtt.smoothed / 2);
-    const elv_time_us wait = elv_rto(&t->flow.rtt) << smaller(t->n_quiet, DOUBLINGS_MAX);
+    const elv_time_us wait = elv_rto(&t->flow.rtt) << smaller(silences(t), DOUBLINGS_MAX);
     return t->sent_us + (wait < ELV_RTO_MAX_US ? wait : ELV_RTO_MAX_US);
 }
 
@@ -326,14 +333,14 @@ static struct elv_flight *oldest(struct elv_transfer *t)
 /* One is sent again at first; then nobody knows about any of them. */
 static void be_quiet(struct elv_transfer *t)
 {
-    if (t->n_quiet == 0) {
+    if (silences(t) == 0) {
         lose(t, oldest(t), false);
         t->probe = true;
     } else {
         lose_all(t);
         t->alone = true;
     }
-    t->n_quiet += t->n_quiet < QUIET_LONG + DOUBLINGS_MAX;
+    t->n_quiet += t->n_quiet < UINT16_MAX;
 }
 
 void elv_transfer_expire(struct elv_transfer *t, elv_time_us now)
@@ -355,8 +362,8 @@ void elv_transfer_relink(struct elv_transfer *t)
 {
     lose_all(t);
     t->alone = true;
-    t->n_quiet = 1;
     elv_flow_restart(&t->flow, ELV_WINDOW_FIRST);
+    t->n_quiet = elv_flow_patience(&t->flow);
 }
 
 static bool may_send(const struct elv_transfer *t)
