@@ -154,6 +154,12 @@ static void pace(struct elv_flow *f, elv_time_us now)
     f->pace_us = longer(f->pace_us, now - PACE_BURST_US - 2 * gap) + gap;
 }
 
+static uint32_t ago(elv_time_us now, elv_time_us then)
+{
+    const elv_time_us since = now - then;
+    return since < UINT32_MAX ? (uint32_t)since : UINT32_MAX;
+}
+
 void elv_flow_sent(struct elv_flow *f, elv_time_us now, uint32_t n_flying,
                    struct elv_flow_mark *mark)
 {
@@ -164,9 +170,9 @@ void elv_flow_sent(struct elv_flow *f, elv_time_us now, uint32_t n_flying,
         f->delivered_us = f->first_us = now;
     }
     *mark = (struct elv_flow_mark){.sent_us = now,
-                                   .delivered_us = f->delivered_us,
-                                   .first_us = f->first_us,
-                                   .delivered = f->delivered};
+                                   .delivered = f->delivered,
+                                   .answered_ago = ago(now, f->delivered_us),
+                                   .first_ago = ago(now, f->first_us)};
     pace(f, now);
 }
 
@@ -176,9 +182,8 @@ void elv_flow_idle(struct elv_flow *f, uint32_t n_flying) { f->limited = f->deli
 
 static void sample_rate(struct elv_flow *f, const struct elv_flow_mark *m, bool limited)
 {
-    const elv_time_us sending = m->sent_us - m->first_us;
-    const elv_time_us answering = f->delivered_us - m->delivered_us;
-    const elv_time_us took = longer(sending, answering);
+    const elv_time_us answering = f->delivered_us - m->sent_us + m->answered_ago;
+    const elv_time_us took = longer(m->first_ago, answering);
     const uint64_t n = f->delivered - m->delivered;
     if (took <= 0 || (f->least > 0 && took < f->least))
         return;
@@ -259,8 +264,8 @@ static void watch_queue(struct elv_flow *f, elv_time_us now, elv_time_us took)
     const elv_time_us rest = longer(CONFIRM_US, CONFIRM_TRIPS * f->least);
     if (f->drain != ELV_FLOW_STEADY || f->quick || f->rtt.smoothed <= SHORT_US)
         return;
-    const elv_time_us ago = now - longer(f->least_us, f->drain_us);
-    const bool old = ago > rest;
+    const elv_time_us since = now - longer(f->least_us, f->drain_us);
+    const bool old = since > rest;
     const bool rested = f->round - f->drained_from >= DRAIN_EVERY;
     const bool dip = took < f->rtt.smoothed - f->rtt.smoothed / 8 - f->jitter &&
                      f->rtt.smoothed > f->least + f->least / 2;
@@ -310,6 +315,15 @@ void elv_flow_found(struct elv_flow *f) { f->n_lost -= f->n_lost > 0; }
 void elv_flow_delivered(struct elv_flow *f)
 {
     f->delivered++;
+    f->n_answered++;
+    judge_losses(f);
+}
+
+void elv_flow_late(struct elv_flow *f, elv_time_us now, elv_time_us sent_us)
+{
+    elv_rtt_sample(&f->rtt, now - sent_us);
+    f->delivered++;
+    f->delivered_us = now;
     f->n_answered++;
     judge_losses(f);
 }

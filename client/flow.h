@@ -39,9 +39,9 @@ extern "C" {
 /* What a request remembers of the moment it was sent. */
 struct elv_flow_mark {
     elv_time_us sent_us;
-    elv_time_us delivered_us; /* of the answer before */
-    elv_time_us first_us;     /* when the request of that answer had been sent */
-    uint32_t delivered;       /* answers until then */
+    uint32_t delivered;    /* answers until then */
+    uint32_t answered_ago; /* microseconds since the latest of them, */
+    uint32_t first_ago;    /* and since the request was sent that it was for */
 };
 
 struct elv_flow { /* read what you like, change nothing */
@@ -98,6 +98,8 @@ void elv_flow_sent(struct elv_flow *f, elv_time_us now, uint32_t n_flying,
 /* It was answered. `n_flying`: those still in flight. */
 void elv_flow_answered(struct elv_flow *f, elv_time_us now, const struct elv_flow_mark *mark,
                        uint32_t n_flying);
+/* One was answered, sent at `sent_us`, that another one has taken the place of. */
+void elv_flow_late(struct elv_flow *f, elv_time_us now, elv_time_us sent_us);
 /* The receiver has it although its answer did not come. */
 void elv_flow_delivered(struct elv_flow *f);
 /* A request was given up, */

@@ -118,7 +118,7 @@ static void stamp(struct elv_flight *f, uint32_t id, struct elv_transmission *ou
     out->forget[1] = repeated ? 0 : f->id[0];
     f->id[1] = repeated ? f->id[0] : 0;
     f->order[1] = f->order[0];
-    f->sent[1] = f->sent[0];
+    f->before_us = f->sent.sent_us;
     f->lost = repeated && f->lost;
     f->id[0] = id;
     f->n_sent++;
@@ -148,7 +148,7 @@ bool elv_transfer_next(struct elv_transfer *t, elv_time_us now, uint32_t id,
     }
     stamp(f, id, out);
     f->order[0] = ++t->order;
-    elv_flow_sent(&t->flow, now, t->n_flying, &f->sent[0]);
+    elv_flow_sent(&t->flow, now, t->n_flying, &f->sent);
     f->state = ELV_FLIGHT_FLYING;
     t->n_flying++;
     t->sent_us = now;
@@ -188,12 +188,17 @@ static void found(struct elv_transfer *t, struct elv_flight *f)
     t->margin_round = t->flow.round;
 }
 
+static elv_time_us sent_at(const struct elv_flight *f, uint32_t which)
+{
+    return which == 0 ? f->sent.sent_us : f->before_us;
+}
+
 /* Where the answered transmission stands among the others. */
 static void place(struct elv_transfer *t, elv_time_us now, struct elv_flight *f, uint32_t which)
 {
     if (is_later(f->order[which], t->newest)) {
         t->newest = f->order[which];
-        t->newest_took = now - f->sent[which].sent_us;
+        t->newest_took = now - sent_at(f, which);
     }
     if (f->lost && (which == 1 || f->state == ELV_FLIGHT_LOST))
         found(t, f);
@@ -217,7 +222,10 @@ bool elv_transfer_answered(struct elv_transfer *t, elv_time_us now, uint32_t id,
     t->alone = false;
     t->heard_us = now;
     const uint32_t others = t->n_flying - (f->state == ELV_FLIGHT_FLYING);
-    elv_flow_answered(&t->flow, now, &f->sent[which], others);
+    if (which == 0)
+        elv_flow_answered(&t->flow, now, &f->sent, others);
+    else
+        elv_flow_late(&t->flow, now, f->before_us);
     if (f->state == ELV_FLIGHT_FREE)
         return false;
     *chunk = f->chunk;
@@ -302,7 +310,7 @@ static elv_time_us overtaken_at(const struct elv_transfer *t, const struct elv_f
     if (f->state != ELV_FLIGHT_FLYING || !is_later(t->newest, f->order[0]))
         return ELV_NEVER;
     const elv_time_us margin = longer(t->margin * t->flow.least / 4, MARGIN_LEAST_US);
-    return f->sent[0].sent_us + longer(t->newest_took, t->flow.rtt.smoothed) + margin;
+    return f->sent.sent_us + longer(t->newest_took, t->flow.rtt.smoothed) + margin;
 }
 
 /* When it has been quiet for too long. The first time soon after an answer was due; answers that

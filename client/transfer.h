@@ -39,10 +39,11 @@ struct elv_flight {
     enum elv_flight_state state;
     bool lost; /* a transmission of it was counted as lost */
     uint32_t chunk;
-    uint32_t n_sent;              /* transmissions of this chunk so far */
-    uint32_t id[2];               /* of the latest transmission and the one before; 0: none */
-    uint32_t order[2];            /* all transmissions are numbered as they go out */
-    struct elv_flow_mark sent[2]; /* when those two did */
+    uint32_t n_sent;           /* transmissions of this chunk so far */
+    uint32_t id[2];            /* of the latest transmission and the one before; 0: none */
+    uint32_t order[2];         /* all transmissions are numbered as they go out */
+    struct elv_flow_mark sent; /* when the latest one did */
+    elv_time_us before_us;     /* and the one before */
 };
 
 struct elv_transfer {

@@ -1284,7 +1284,7 @@ static void the_memory_told_beforehand_is_enough_and_a_byte_less_is_not(void **s
 static void a_model_that_does_not_fit_ends_whatever_the_server_says(void **state)
 {
     (void)state;
-    w.mem_len = 8192;
+    w.mem_len = elv_client_mem_min(&w.cfg) + 64;
     w.server.refuse[ELV_OP_JOIN] =
         (struct refusal_script){ELV_CODE_FORBIDDEN, ELV_REASON_MODEL_TOO_BIG, 0, UINT32_MAX};
     world_start(&w);
@@ -1294,7 +1294,7 @@ static void a_model_that_does_not_fit_ends_whatever_the_server_says(void **state
     world_free(&w);
 
     world_init(&w, layers, ELV_CODEC_Q8, ELV_CODEC_Q8);
-    w.mem_len = 8192;
+    w.mem_len = elv_client_mem_min(&w.cfg) + 64;
     world_start(&w);
     while (w.client.stats.requests < 2)
         world_step(&w);
