@@ -58,4 +58,6 @@ elv_test(test_sim_faults elv_port_sim)
 elv_test(test_sim_case ${case})
 
 # The transfer engine over modelled links.
+elv_test(test_goodput transfer_track.c elv_client elv_port_sim)
 elv_bench(bench_goodput transfer_track.c elv_client elv_port_sim)
+elv_sim(sim_transfer 1000 300 transfer_track.c elv_client elv_port_sim)
