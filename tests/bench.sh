@@ -11,6 +11,7 @@
 #     zipline   planning a barrier                          dbw       choosing how many to wait for
 #     learn     the cheap models of learning                swarm     simulated clients, messages as times
 #     deploy    simulated clients with every message         fold      verifying and folding updates
+#     herd      2,000 DTLS sessions and a server killed
 #     deploy    simulated clients with every message        rotate    coding after a random rotation
 #     quant     coding in 1 to 32 bits a value
 #
