@@ -12,8 +12,7 @@
 #     learn     the cheap models of learning                swarm     simulated clients, messages as times
 #     deploy    simulated clients with every message         fold      verifying and folding updates
 #     herd      2,000 DTLS sessions and a server killed
-#     deploy    simulated clients with every message        rotate    coding after a random rotation
-#     quant     coding in 1 to 32 bits a value
+#     quant     coding in 1 to 32 bits a value               rotate    coding after a random rotation
 #
 # Prints one line for each figure,
 #
@@ -36,8 +35,7 @@ mkdir -p build
     exit 1
 }
 
-[ $# -gt 0 ] || set -- round commits start store kernels fold coap zipline dbw learn swarm deploy
-[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy \
+[ $# -gt 0 ] || set -- round commits start store kernels fold coap zipline dbw learn swarm deploy \
     rotate quant
 status=0
 for name in "$@"; do
