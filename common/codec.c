@@ -4,12 +4,18 @@
 #include <string.h>
 
 #include "common/assert.h"
+#include "common/codec_f16.h"
 #include "common/codec_f32.h"
+#include "common/codec_q4.h"
 #include "common/codec_q8.h"
+#include "common/codec_rotate.h"
+#include "common/codec_sign.h"
+#include "common/codec_ternary.h"
+#include "common/codec_topk.h"
 
 static const struct elv_codec *const built[] = {
-    &elv_codec_f32,
-    &elv_codec_q8,
+    &elv_codec_f32,  &elv_codec_q8,      &elv_codec_f16,  &elv_codec_q4,
+    &elv_codec_sign, &elv_codec_ternary, &elv_codec_topk, &elv_codec_rotate,
 };
 
 size_t elv_codec_count(void) { return sizeof built / sizeof built[0]; }
