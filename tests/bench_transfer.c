@@ -65,7 +65,9 @@ static void print_cell(int i, const char *method, const struct rig_cell *cell,
     const int rtt = rtt_ms[i / LOSSES];
     const unsigned loss = loss_percent[i % LOSSES];
     const double rate = rate_of(r);
-    if (!r->finished)
+    if (r->missing)
+        printf("transfer_%s_%dms_%upct: this libcoap was built without it\n", method, rtt, loss);
+    else if (!r->finished)
         printf("transfer_%s_%dms_%upct did not finish %u KB in %.0f s\n", method, rtt, loss,
                cell->bytes / KB, (double)cell->limit_us / SECOND);
     else if (block1 > 0.0)

@@ -156,6 +156,10 @@ static bool put(coap_session_t *session, const struct rig_cell *cell, const uint
 void rig_block_play(const struct rig_cell *cell, uint16_t port, struct rig_result *result)
 {
     prepare();
+    if (cell->method == RIG_Q_BLOCK1 && coap_q_block_is_supported() == 0) {
+        result->missing = true;
+        return;
+    }
     coap_context_t *context = coap_new_context(NULL);
     uint8_t *body = malloc(cell->bytes);
     if (context == NULL || body == NULL)

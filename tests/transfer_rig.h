@@ -30,6 +30,7 @@ struct rig_cell {
 struct rig_result {
     bool finished;                   /* everything arrived, and was right */
     bool wrong;                      /* something arrived that was not */
+    bool missing;                    /* this libcoap has no Q-Block */
     int64_t us;                      /* from the first request to the last answer */
     uint64_t bytes[RIG_PLAYERS_MAX]; /* of the body, of each player; of several, since `from_us` */
     uint64_t sent, repeated;         /* chunks only */
