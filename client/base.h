@@ -58,6 +58,8 @@ struct elv_base { /* the fields belong to base.c */
     enum elv_base_pass at;
     uint32_t step, done; /* of the current pass */
     uint32_t covered;    /* coordinates the chunks verified so far tile */
+    bool reading;        /* APPLY: chunk `done` is being read */
+    struct elv_unpacking chunk;
     struct elv_body_digest body;
     struct elv_sha256 sha;
 };

@@ -4,12 +4,18 @@
 #include <string.h>
 
 #include "common/assert.h"
+#include "common/codec_f16.h"
 #include "common/codec_f32.h"
+#include "common/codec_q4.h"
 #include "common/codec_q8.h"
+#include "common/codec_rotate.h"
+#include "common/codec_sign.h"
+#include "common/codec_ternary.h"
+#include "common/codec_topk.h"
 
 static const struct elv_codec *const built[] = {
-    &elv_codec_f32,
-    &elv_codec_q8,
+    &elv_codec_f32,  &elv_codec_q8,      &elv_codec_f16,  &elv_codec_q4,
+    &elv_codec_sign, &elv_codec_ternary, &elv_codec_topk, &elv_codec_rotate,
 };
 
 size_t elv_codec_count(void) { return sizeof built / sizeof built[0]; }
@@ -45,6 +51,16 @@ bool elv_codec_takes(const struct elv_codec *codec, float param)
     if (codec->param_max > 0.0f)
         return number >= codec->param_min && number <= codec->param_max;
     return number == (option ? 1.0f : 0.0f);
+}
+
+bool elv_codec_is_biased(const struct elv_codec *codec, float param)
+{
+    return codec->biased && !(param < 0.0f);
+}
+
+bool elv_codec_is_sparse(const struct elv_codec *codec)
+{
+    return codec->param_max > 0.0f && codec->param_max <= 1.0f;
 }
 
 enum elv_err elv_decode_begin(struct elv_decoder *d, const struct elv_codec *codec,

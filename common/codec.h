@@ -14,18 +14,24 @@ extern "C" {
 #endif
 
 enum elv_codec_id {
-    ELV_CODEC_F32 = 1, /* little-endian binary32, as it is */
-    ELV_CODEC_Q8 = 2,  /* f32 scale, then one int8 per coordinate: value = scale * q */
+    ELV_CODEC_F32 = 1,     /* little-endian binary32, as it is */
+    ELV_CODEC_Q8 = 2,      /* f32 scale, then one int8 per coordinate: value = scale * q */
+    ELV_CODEC_F16 = 3,     /* little-endian binary16 */
+    ELV_CODEC_Q4 = 4,      /* f32 scale, then two coordinates a byte: value = scale * q */
+    ELV_CODEC_SIGN = 5,    /* f32 magnitude, then one bit per coordinate */
+    ELV_CODEC_TERNARY = 6, /* the largest, as signs of one magnitude */
+    ELV_CODEC_TOPK = 7,    /* the largest, as in q8 */
+    ELV_CODEC_ROTATE = 8,  /* 1 to 4 bits per coordinate after a randomised Hadamard transform */
 };
 
 /* What a codec has to know of the whole vector before it can encode a part. All zero: nothing was
  * looked at yet. */
 struct elv_codec_plan {
-    uint32_t pass, at;   /* how far it came */
-    uint32_t bits, rest; /* of the threshold: what is known of it, and how many ties are wanted */
-    float threshold;     /* magnitudes above it are coded, */
-    uint32_t tie_end;    /* and those equal to it below this coordinate */
-    uint32_t n[256];     /* a histogram */
+    uint32_t pass, at; /* how far it came; the fields belong to select_top.c */
+    uint32_t bits;     /* what is known of the least magnitude coded; all of it at the end */
+    uint32_t rest;     /* how many that are not larger are wanted */
+    uint32_t tie_end;  /* of those equal to it, the ones below this coordinate are coded */
+    uint32_t n[256];   /* a histogram */
 };
 
 struct elv_codec_arg { /* what the encoder may depend on besides the vector */
@@ -50,6 +56,8 @@ struct elv_codec {
     const char *name;           /* in job files */
     float param_min, param_max; /* of the number after the name; both 0: there is none */
     const char *option;         /* the word that may follow; NULL: none */
+    bool biased; /* without the option it loses something, and the same of the same vector each
+                    time: worth a residual */
 
     /* An upper bound on the number of chunks of `n` coordinates; 0 when it passes UINT32_MAX. */
     uint32_t (*chunks_max)(uint32_t n, const struct elv_codec_arg *arg);
@@ -81,6 +89,11 @@ struct elv_codec {
 
 /* Whether `param` is one the codec takes, as `arg.param` has it. */
 bool elv_codec_takes(const struct elv_codec *codec, float param);
+
+/* Whether what it loses adds up, round after round, unless the sender keeps it (error feedback). */
+bool elv_codec_is_biased(const struct elv_codec *codec, float param);
+/* Whether its number is the share of coordinates it sends: those can be warmed up. */
+bool elv_codec_is_sparse(const struct elv_codec *codec);
 
 /* Begins to decode `count` values, 1 or more. The payload is borrowed. Errors: see `open`. */
 enum elv_err elv_decode_begin(struct elv_decoder *d, const struct elv_codec *codec,

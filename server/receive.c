@@ -128,10 +128,17 @@ void elv_core_append_mark(struct elv_server *s, uint32_t client, uint32_t assign
     append(s, &(struct elv_log_record){.client = client, .assignment = assignment}, out);
 }
 
+/* Its end is being made durable: what is added now would bring it back. */
+static bool log_ends(const struct elv_server *s)
+{
+    return s->round.state == ELV_ROUND_DROPPING && !s->round.stream;
+}
+
 void elv_core_discard(struct elv_server *s, struct elv_upload *up, enum elv_reason reason,
                       struct elv_actions *out)
 {
-    if (up->bytes > 0 || up->n_old > 0) /* else the log has nothing of it */
+    const bool logged = up->bytes > 0 || up->n_old > 0;
+    if (logged && !log_ends(s))
         elv_core_append_mark(s, up->client, up->assignment, out);
     elv_core_drop_upload(s, up, reason, out);
 }

@@ -12,6 +12,7 @@
 #     learn     the cheap models of learning                swarm     simulated clients, messages as times
 #     deploy    simulated clients with every message
 #     transfer  bodies over bad links, beside block-wise transfer
+#     deploy    simulated clients with every message  rotate    coding after a random rotation
 #
 # Prints one line for each figure,
 #
@@ -35,6 +36,7 @@ mkdir -p build
 }
 
 [ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy transfer
+[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy rotate
 status=0
 for name in "$@"; do
     program=build/release/tests/bench_$name

@@ -79,8 +79,8 @@ static void take_step(struct run *r, const struct elv_body_ref *body)
             assert_true(len > c.payload.len);
             c.payload = (struct elv_bytes){plain, len};
         }
-        assert_int_equal(elv_codec_decode(elv_codec_by_id(c.codec), c.payload, c.count, step + c.first),
-                         ELV_OK);
+        assert_int_equal(
+            elv_codec_decode(elv_codec_by_id(c.codec), c.payload, c.count, step + c.first), ELV_OK);
         end += c.count;
     }
     assert_int_equal(end, PARAMS);

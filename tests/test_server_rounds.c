@@ -175,6 +175,34 @@ static void revoked_clients_lose_what_they_sent_by_half(void **state)
     world_free(&w);
 }
 
+/* What is appended to a log whose end is being made durable would bring it back. */
+static void nothing_is_added_to_the_log_of_a_round_that_is_being_dropped(void **state)
+{
+    (void)state;
+    struct world w;
+    struct elv_ticket t;
+    static float v[1020];
+    struct upload u;
+    start(&w, 2, "2");
+    world_ticket(&w, 2, &t);
+    world_update(&w, 2, &t, v);
+    world_encode(&w, &u, 2, &t, v, 5);
+    world_put(&w, &u, 0);
+    w.hold_stores = true;
+    world_advance(&w, 30 * second); /* below the quorum */
+    assert_int_equal(w.s->round.state, ELV_ROUND_DROPPING);
+    struct elv_event ev = {.kind = ELV_EV_GONE, .peer = 2};
+    world_event(&w, &ev);
+    for (uint32_t i = 0; i < w.out.n; i++)
+        assert_false(w.out.at[i].kind == ELV_DO_STORE &&
+                     w.out.at[i].store.kind == ELV_STORE_APPEND);
+    assert_int_equal(stats(&w)->n_uploads, 0);
+    w.hold_stores = false;
+    world_settle(&w);
+    assert_int_equal(stats(&w)->rounds_abandoned, 1);
+    world_free(&w);
+}
+
 static void a_commit_under_verification_of_a_revoked_client_does_not_count(void **state)
 {
     (void)state;
@@ -760,6 +788,7 @@ int main(void)
         cmocka_unit_test(who_comes_back_is_asked_again),
         cmocka_unit_test(everybody_leaving_abandons_at_once_and_the_next_waits_for_somebody),
         cmocka_unit_test(revoked_clients_lose_what_they_sent_by_half),
+        cmocka_unit_test(nothing_is_added_to_the_log_of_a_round_that_is_being_dropped),
         cmocka_unit_test(a_commit_under_verification_of_a_revoked_client_does_not_count),
         cmocka_unit_test(a_commit_still_under_verification_when_the_round_closes_is_too_late),
         cmocka_unit_test(declines_and_failures_free_the_barrier),

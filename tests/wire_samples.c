@@ -233,15 +233,21 @@ static void verdict_refused(union wire_msg *m)
     m->verdict = (struct elv_verdict){.decision = ELV_REFUSED, .reason = ELV_REASON_ROUND_CLOSED};
 }
 
-/* Codes a few values as the chunk that starts at `first`. */
-static void coded(struct elv_chunk *c, uint8_t *payload, uint8_t codec, const float *v, uint32_t n)
+/* Codes a few values as the chunk that starts at `first`, with the seed 1. */
+static void coded_with(struct elv_chunk *c, uint8_t *payload, struct elv_codec_choice choice,
+                       const float *v, uint32_t n)
 {
-    const struct elv_codec_arg arg = {0};
-    c->codec = codec;
+    const struct elv_codec_arg arg = {.seed = 1, .param = choice.param};
+    const uint8_t codec = c->codec = choice.id;
     if (elv_codec_by_id(codec)->encode(v, n, 0, c->index, &arg, payload, ELV_CHUNK_PAYLOAD_MAX,
                                        &c->payload.len, &c->count) != ELV_OK)
         abort();
     c->payload.at = payload;
+}
+
+static void coded(struct elv_chunk *c, uint8_t *payload, uint8_t codec, const float *v, uint32_t n)
+{
+    coded_with(c, payload, (struct elv_codec_choice){.id = codec}, v, n);
 }
 
 static void chunk_model_f32(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
@@ -268,6 +274,17 @@ static void chunk_update_full(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAY
     *c = (struct elv_chunk){.kind = ELV_BODY_UPDATE, .index = 1, .first = 996};
     count_up(c->tag, sizeof c->tag, 0x88);
     coded(c, payload, ELV_CODEC_Q8, v, 1000);
+}
+
+/* A whole block, and one of 20 coordinates padded to 32. */
+static void chunk_update_rotate(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    float v[276];
+    for (int i = 0; i < 276; i++)
+        v[i] = (float)((i * 37) % 255 - 127) / 128.0f;
+    *c = (struct elv_chunk){.kind = ELV_BODY_UPDATE, .index = 0, .first = 0};
+    count_up(c->tag, sizeof c->tag, 0x88);
+    coded_with(c, payload, (struct elv_codec_choice){.id = ELV_CODEC_ROTATE, .param = -2}, v, 276);
 }
 
 /* Raw deflate of 5 zero bytes: what zlib writes for q8 of one zero. */
@@ -307,6 +324,7 @@ const struct wire_sample wire_samples[] = {
     {"step-q8.chunk", -1, NULL, chunk_step_q8},
     {"update-q8.chunk", -1, NULL, chunk_update_full},
     {"update-q8-deflated.chunk", -1, NULL, chunk_update_deflated},
+    {"update-rotate.chunk", -1, NULL, chunk_update_rotate},
 };
 const size_t wire_samples_n = sizeof wire_samples / sizeof wire_samples[0];
 
