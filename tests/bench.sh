@@ -13,6 +13,8 @@
 #     deploy    simulated clients with every message
 #     transfer  bodies over bad links, beside block-wise transfer
 #     deploy    simulated clients with every message  rotate    coding after a random rotation
+#     deploy    simulated clients with every message        rotate    coding after a random rotation
+#     quant     coding in 1 to 32 bits a value
 #
 # Prints one line for each figure,
 #
@@ -37,6 +39,8 @@ mkdir -p build
 
 [ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy transfer
 [ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy rotate
+[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy \
+    rotate quant
 status=0
 for name in "$@"; do
     program=build/release/tests/bench_$name

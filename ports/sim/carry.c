@@ -5,7 +5,11 @@
 
 #include "ports/sim/world_parts.h"
 
-enum { OVERHEAD_BYTES = 94 }; /* CoAP, DTLS with Connection ID, UDP and IP around a body */
+enum {
+    OVERHEAD_BYTES = 94, /* CoAP, DTLS with Connection ID, UDP and IP around a body */
+    HELLO_ROUNDS = 3,
+    IDENTITY_LEN = 8,
+};
 
 struct body *sim_body(struct elv_sim *w, struct elv_bytes bytes)
 {
@@ -101,12 +105,32 @@ static struct elv_sim_passage pass(struct elv_sim *w, struct sim_node *n, bool u
     return elv_sim_pass(up ? &n->up_lane : &n->down_lane, &way, &n->net, w->now, bytes);
 }
 
+/* The datagrams that a packet stands for; of a handshake, average ones. */
+static void count_wire(struct elv_sim *w, uint32_t kind, const struct packet *p)
+{
+    const struct elv_wire_way *way = &w->cfg.way;
+    struct elv_sim_stats *s = &w->stats;
+    if (kind == AT_HELLO_UP) {
+        s->wire_up += elv_wire_handshake(way, true, IDENTITY_LEN) / HELLO_ROUNDS;
+    } else if (kind == AT_HELLO_DOWN) {
+        s->wire_down += elv_wire_handshake(way, false, IDENTITY_LEN) / HELLO_ROUNDS;
+    } else if (kind == AT_UP) {
+        s->wire_up += elv_wire_request(way, &p->ex->request);
+    } else {
+        const struct elv_request *r = &p->ex->request;
+        s->wire_down += elv_wire_response(way, r->op, &p->response, r->observe);
+        if (r->op == ELV_OP_MANIFEST)
+            s->wire_up += elv_wire_more_requests(way, p->response.body.len);
+    }
+}
+
 void sim_travel(struct elv_sim *w, uint32_t client, uint32_t kind, struct packet *p, size_t len)
 {
     const bool up = kind == AT_UP || kind == AT_HELLO_UP;
     const size_t bytes = len + OVERHEAD_BYTES;
     w->stats.sent++;
     *(up ? &w->stats.bytes_up : &w->stats.bytes_down) += len;
+    count_wire(w, kind, p);
 
     const struct elv_sim_passage way = pass(w, w->nodes[client], up, bytes);
     elv_sim_fates_count(up ? &w->stats.up : &w->stats.down, &way, bytes);
