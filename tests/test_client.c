@@ -469,7 +469,7 @@ static void a_chunk_sent_on_a_replaced_association_is_sent_again_at_once(void **
     while (w.n_relinks == 0)
         assert_true(world_step(&w));
     uint32_t id = 0;
-    for (uint32_t i = 0; i < ELV_WINDOW_MAX; i++)
+    for (uint32_t i = 0; i < w.client.transfer.n_flights; i++)
         if (w.client.transfer.flights[i].state == ELV_FLIGHT_FLYING)
             id = w.client.transfer.flights[i].id[0];
     assert_int_not_equal(id, 0);
@@ -1320,7 +1320,7 @@ static void the_memory_told_beforehand_is_enough_and_a_byte_less_is_not(void **s
 static void a_model_that_does_not_fit_ends_whatever_the_server_says(void **state)
 {
     (void)state;
-    w.mem_len = 8192;
+    w.mem_len = elv_client_mem_min(&w.cfg) + 64;
     w.server.refuse[ELV_OP_JOIN] =
         (struct refusal_script){ELV_CODE_FORBIDDEN, ELV_REASON_MODEL_TOO_BIG, 0, UINT32_MAX};
     world_start(&w);
@@ -1330,7 +1330,7 @@ static void a_model_that_does_not_fit_ends_whatever_the_server_says(void **state
     world_free(&w);
 
     world_init(&w, layers, ELV_CODEC_Q8, ELV_CODEC_Q8);
-    w.mem_len = 8192;
+    w.mem_len = elv_client_mem_min(&w.cfg) + 64;
     world_start(&w);
     while (w.client.stats.requests < 2)
         world_step(&w);
