@@ -18,7 +18,7 @@
 #include "ports/libcoap/server.h"
 #include "tests/transfer_rig.h"
 
-enum { GRANT = 32, CHUNKS_MAX = 65536, BURST = 8, TICKET_ID = 1 };
+enum { GRANT = 64, CHUNKS_MAX = 65536, BURST = 8, TICKET_ID = 1 };
 
 static const uint8_t key[] = "0123456789abcdef";
 
@@ -146,6 +146,7 @@ struct player {
     struct elv_net net;
     struct elv_source source;
     struct elv_transfer transfer;
+    struct elv_flight flights[ELV_WINDOW_MAX];
     uint64_t words[CHUNKS_MAX / 64];
     uint32_t id;
     bool welcome; /* the first question was answered: the association stands */
@@ -175,7 +176,7 @@ static void on_answer(void *self, struct elv_event *ev)
     if (ev->kind != ELV_EV_RESPONSE)
         return;
     if (ev->id == TICKET_ID) {
-        elv_rtt_sample(&p->transfer.rtt, relay_now() - p->asked_us);
+        elv_rtt_sample(&p->transfer.flow.rtt, relay_now() - p->asked_us);
         p->welcome = true;
     } else if (elv_transfer_answered(&p->transfer, relay_now(), ev->id, &chunk)) {
         on_chunk(p, chunk, &ev->response);
@@ -232,7 +233,7 @@ static bool open_player(struct player *p, const struct rig_cell *cell, uint16_t 
                                             .sink = {p, on_answer}};
     p->cell = cell;
     p->id = TICKET_ID;
-    elv_transfer_init(&p->transfer);
+    elv_transfer_init(&p->transfer, p->flights, ELV_WINDOW_MAX);
     elv_transfer_grant(&p->transfer, GRANT);
     if (elv_coap_client_open(&cfg, &p->coap, &problem) != ELV_OK) {
         fprintf(stderr, "transfer: %s\n", problem.text);
