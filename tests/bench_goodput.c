@@ -54,8 +54,8 @@ static void one(const char *name, const struct elv_sim_way *up, const struct elv
     const double ours = total / TIMES, theirs = block1(up, down, upload);
     printf("bench goodput_%s_%s %.0f bytes/s ref block1 %.0f ratio %.1f  # repeats %.1f%% longest "
            "queue %" PRId64 " ms%s",
-           name, upload ? "up" : "down", ours, theirs, ours / theirs,
-           100.0 * repeated / TIMES / n, wait / 1000, "");
+           name, upload ? "up" : "down", ours, theirs, ours / theirs, 100.0 * repeated / TIMES / n,
+           wait / 1000, "");
     const struct elv_sim_way *way = upload ? up : down;
     if (way->bps != 0)
         printf(" of the line %.1f%%", 100.0 * ours / way->bps);
@@ -64,10 +64,8 @@ static void one(const char *name, const struct elv_sim_way *up, const struct elv
 
 static struct elv_sim_way way(elv_time_us delay, uint32_t bps, uint32_t queue, uint32_t loss_ppm)
 {
-    return (struct elv_sim_way){.delay = {.min_us = delay},
-                                .bps = bps,
-                                .queue_bytes = queue,
-                                .loss_ppm = loss_ppm};
+    return (struct elv_sim_way){
+        .delay = {.min_us = delay}, .bps = bps, .queue_bytes = queue, .loss_ppm = loss_ppm};
 }
 
 static void share(uint32_t n_racers, elv_time_us apart, uint32_t loss)

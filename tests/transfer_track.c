@@ -99,7 +99,7 @@ static void answered(struct track *k, struct racer *r, const struct packet *p)
         elv_transfer_progress(&r->t, &p->missing);
 }
 
-static elv_time_us trip(const struct track *k)
+elv_time_us track_trip(const struct track *k)
 {
     return k->up.delay.min_us + k->up.delay.spread_us + k->down.delay.min_us +
            k->down.delay.spread_us + 1000;
@@ -111,7 +111,7 @@ static void relink(struct track *k, struct racer *r)
     elv_link_renewed(&r->link, k->now, elv_rto(&r->t.flow.rtt), &k->rng);
     elv_transfer_relink(&r->t);
     if (r->up_us == 0)
-        r->up_us = k->now + 3 * trip(k); /* a handshake with a cookie */
+        r->up_us = k->now + 3 * track_trip(k); /* a handshake with a cookie */
 }
 
 static void associated(struct track *k, struct racer *r)
@@ -176,7 +176,7 @@ static void turn(struct track *k, struct racer *r)
     send(k, r);
     if (elv_transfer_complete(&r->t)) {
         elv_link_idle(&r->link);
-        r->commit_us = r->upload ? k->now + trip(k) : k->now;
+        r->commit_us = r->upload ? k->now + track_trip(k) : k->now;
         if (!r->upload)
             commit(k, r);
     }
@@ -265,9 +265,7 @@ elv_time_us track_ideal(const struct track *k, bool upload, uint32_t n)
 {
     const struct elv_sim_way *way = upload ? &k->up : &k->down;
     const elv_time_us line =
-        way->bps == 0 ? 0
-                      : (elv_time_us)((uint64_t)(TRACK_BIG + k->header) * 1000000u / way->bps);
-    const double kept =
-        (1.0 - elv_sim_way_loss(&k->up)) * (1.0 - elv_sim_way_loss(&k->down));
-    return (elv_time_us)((double)line * n / kept) + trip(k);
+        way->bps == 0 ? 0 : (elv_time_us)((uint64_t)(TRACK_BIG + k->header) * 1000000u / way->bps);
+    const double kept = (1.0 - elv_sim_way_loss(&k->up)) * (1.0 - elv_sim_way_loss(&k->down));
+    return (elv_time_us)((double)line * n / kept) + track_trip(k);
 }

@@ -43,7 +43,7 @@ struct racer {
 
     elv_time_us commit_us; /* the answer to the commit comes then; 0: none is out */
     uint32_t id, n_sent, n_repeated, n_relinks;
-    uint32_t n_vain; /* requests for chunks that the other end had delivered or got */
+    uint32_t n_vain;       /* requests for chunks that the other end had delivered or got */
     uint32_t n_done_by_us; /* chunks at their goal */
 };
 
@@ -76,7 +76,9 @@ void track_cut(struct racer *r);
 /* The receiver loses those of the latest `n` chunks that chance says. */
 void track_forget(struct track *k, struct racer *r, uint32_t n);
 
-/* What a link of this kind carries by itself, as time for so many chunks, repeats included. */
+/* A round trip without waiting for the line. */
+elv_time_us track_trip(const struct track *k);
+/* The time that the line takes for so many chunks, repeats included. */
 elv_time_us track_ideal(const struct track *k, bool upload, uint32_t n);
 
 #endif
