@@ -7,7 +7,7 @@
 
 /* A step's chunk waits in a slot of its own until all are there: its length, then its bytes. */
 enum { SLOT_HEAD = 2, SLOT_LEN = SLOT_HEAD + ELV_CHUNK_MAX };
-enum { SLICE = 4096, CHUNKS_PER_SLICE = 4 };
+enum { SLICE = 4096, CHUNKS_PER_SLICE = 4 }; /* coordinates; chunks, or windows of them */
 
 static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
@@ -134,10 +134,16 @@ static enum elv_err take_full(struct elv_base *b, const struct elv_chunk *c, str
 {
     if (!in_its_place(b, c))
         return ELV_ERR_FORMAT;
-    const enum elv_err err = elv_unpack(b->cfg.pack, c);
+    uint32_t first, n;
+    struct elv_unpacking u;
+    enum elv_err err = elv_unpack_begin(&u, b->cfg.pack, c);
+    for (bool more = err == ELV_OK; more; more = err == ELV_ERR_BUSY) {
+        err = elv_unpack_next(&u, &first, &n);
+        if (err == ELV_OK || err == ELV_ERR_BUSY)
+            elv_model_scatter(b->cfg.model, b->cfg.fresh, first, n, b->cfg.pack->values);
+    }
     if (err != ELV_OK)
         return err;
-    elv_model_scatter(b->cfg.model, b->cfg.fresh, c->first, c->count, b->cfg.pack->values);
     elv_chunk_hash(in, b->cfg.hash + (size_t)c->index * ELV_CHUNK_HASH_LEN);
     return ELV_OK;
 }
@@ -184,10 +190,39 @@ enum elv_err elv_base_take(struct elv_base *b, uint32_t i, struct elv_bytes in)
     return ELV_OK;
 }
 
+void elv_base_restore(struct elv_base *b, uint32_t version, const uint8_t digest[ELV_SHA256_LEN])
+{
+    b->held = b->local_made = true;
+    b->version = version;
+    memcpy(b->digest, digest, sizeof b->digest);
+}
+
+static bool is_of(const struct elv_chunk *c, const struct elv_body_ref *body)
+{
+    return c->index < body->n_chunks && memcmp(c->tag, body->digest, sizeof c->tag) == 0;
+}
+
+bool elv_base_find(const struct elv_base *b, struct elv_bytes chunk, uint32_t *i)
+{
+    struct elv_chunk c;
+    if (elv_chunk_decode(chunk, &c) != ELV_OK)
+        return false;
+    *i = c.index;
+    if (b->way == ELV_BASE_FULL)
+        return is_of(&c, &b->ticket.full);
+    for (uint32_t k = b->n_steps; k > 0; k--) {
+        if (is_of(&c, &b->ticket.step[k - 1]))
+            return true;
+        *i += b->ticket.step[k - 1].n_chunks;
+    }
+    return false;
+}
+
 static void enter(struct elv_base *b, enum elv_base_pass at)
 {
     b->at = at;
     b->done = b->step = b->covered = 0;
+    b->reading = false;
     elv_body_digest_init(&b->body);
     elv_sha256_init(&b->sha);
 }
@@ -269,17 +304,28 @@ static void add(const struct elv_base *b, uint32_t first, uint32_t n)
     }
 }
 
-static enum elv_err apply_chunk(struct elv_base *b)
+static enum elv_err open_chunk(struct elv_base *b)
 {
-    uint32_t index;
     struct elv_chunk c;
-    const struct elv_body_ref *body = body_of(b, b->done, &index);
-    enum elv_err err = elv_chunk_decode(slot_bytes(b, b->done), &c);
+    const enum elv_err err = elv_chunk_decode(slot_bytes(b, b->done), &c);
+    b->reading = true;
+    return err == ELV_OK ? elv_unpack_begin(&b->chunk, b->cfg.pack, &c) : err;
+}
+
+/* A window of the chunk that is next. */
+static enum elv_err apply_window(struct elv_base *b)
+{
+    uint32_t index, first, n;
+    enum elv_err err = b->reading ? ELV_OK : open_chunk(b);
     if (err == ELV_OK)
-        err = elv_unpack(b->cfg.pack, &c);
-    if (err != ELV_OK)
+        err = elv_unpack_next(&b->chunk, &first, &n);
+    if (err != ELV_OK && err != ELV_ERR_BUSY)
         return err;
-    add(b, c.first, c.count);
+    add(b, first, n);
+    if (err == ELV_ERR_BUSY)
+        return err;
+    const struct elv_body_ref *body = body_of(b, b->done, &index);
+    b->reading = false;
     b->done++;
     if (index + 1 == body->n_chunks && ++b->step == b->n_steps)
         enter(b, ELV_BASE_DIGEST);
@@ -290,7 +336,7 @@ static enum elv_err some_chunks(struct elv_base *b, enum elv_base_pass pass)
 {
     enum elv_err err = ELV_ERR_BUSY;
     for (uint32_t i = 0; i < CHUNKS_PER_SLICE && err == ELV_ERR_BUSY && b->at == pass; i++)
-        err = pass == ELV_BASE_VERIFY ? verify_chunk(b) : apply_chunk(b);
+        err = pass == ELV_BASE_VERIFY ? verify_chunk(b) : apply_window(b);
     return err;
 }
 

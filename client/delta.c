@@ -23,6 +23,21 @@ uint32_t elv_delta_first_cap(const struct elv_model *m, const struct elv_codec_c
 void elv_delta_begin(struct elv_delta *d, const struct elv_delta_cfg *cfg)
 {
     *d = (struct elv_delta){.cfg = *cfg};
+    d->cfg.arg.plan = d->cfg.plan;
+}
+
+static void to_plan(struct elv_delta *d)
+{
+    d->at = ELV_DELTA_PLAN;
+    d->done = 0;
+    if (d->cfg.plan != NULL)
+        *d->cfg.plan = (struct elv_codec_plan){0};
+}
+
+void elv_delta_resume(struct elv_delta *d, const struct elv_delta_cfg *cfg)
+{
+    elv_delta_begin(d, cfg);
+    to_plan(d);
 }
 
 static void next_pass(struct elv_delta *d)
@@ -91,10 +106,45 @@ static enum elv_err clip(struct elv_delta *d)
     for (; too_long && d->done < end; d->done++)
         d->cfg.trained[d->done] = (float)((double)d->cfg.trained[d->done] * factor);
     if (end == d->cfg.model->n_shared) {
+        d->learnt = norm * factor;
         next_pass(d);
-        d->cfg.first[0] = 0;
-        elv_body_digest_init(&d->hash);
+        if (d->cfg.residual == NULL)
+            to_plan(d);
     }
+    return ELV_ERR_BUSY;
+}
+
+/* The server refuses an update with a value beyond the bound, for good: better to lose the little
+ * that goes over it. */
+static enum elv_err add(struct elv_delta *d)
+{
+    const uint32_t n = smaller(SLICE, d->cfg.model->n_shared - d->done);
+    float *v = d->cfg.trained + d->done;
+    const float most = d->cfg.bound;
+    elv_residual_add(d->cfg.residual, d->done, v, n);
+    for (uint32_t i = 0; i < n; i++)
+        v[i] = v[i] > most ? most : v[i] < -most ? -most : v[i];
+    d->done += n;
+    if (d->done == d->cfg.model->n_shared)
+        to_plan(d);
+    return ELV_ERR_BUSY;
+}
+
+static enum elv_err plan(struct elv_delta *d)
+{
+    const struct elv_codec *codec = elv_codec_by_id(d->cfg.codec);
+    const uint32_t n = d->cfg.model->n_shared;
+    if (codec == NULL || (codec->plan == NULL) != (d->cfg.plan == NULL))
+        return ELV_ERR_UNSUPPORTED;
+    if (codec->plan != NULL) {
+        const enum elv_err err =
+            codec->plan(d->cfg.plan, d->cfg.trained, n, &d->cfg.arg, SLICE / 1024);
+        if (err != ELV_OK)
+            return err;
+    }
+    next_pass(d);
+    d->cfg.first[0] = 0;
+    elv_body_digest_init(&d->hash);
     return ELV_ERR_BUSY;
 }
 
@@ -148,6 +198,10 @@ static enum elv_err slice(struct elv_delta *d)
         return ELV_ERR_BUSY;
     case ELV_DELTA_CLIP:
         return clip(d);
+    case ELV_DELTA_ADD:
+        return add(d);
+    case ELV_DELTA_PLAN:
+        return plan(d);
     case ELV_DELTA_HASH:
         return hash(d);
     }
@@ -170,4 +224,16 @@ void elv_delta_chunk(const struct elv_delta *d, uint32_t index, uint8_t out[ELV_
     const enum elv_err err = make(d, index, out, len, &count);
     ELV_ASSERT(err == ELV_OK);
     ELV_ASSERT(count == d->cfg.first[index + 1] - d->cfg.first[index]);
+}
+
+void elv_delta_payload(const struct elv_delta *d, uint32_t index,
+                       uint8_t out[ELV_CHUNK_PAYLOAD_MAX], size_t *len)
+{
+    uint32_t count;
+    ELV_ASSERT(index < d->n_chunks);
+    const enum elv_err err =
+        elv_codec_by_id(d->cfg.codec)
+            ->encode(d->cfg.trained, d->cfg.model->n_shared, d->cfg.first[index], index,
+                     &d->cfg.arg, out, ELV_CHUNK_PAYLOAD_MAX, len, &count);
+    ELV_ASSERT(err == ELV_OK && count == d->cfg.first[index + 1] - d->cfg.first[index]);
 }

@@ -37,7 +37,7 @@ enum elv_err elv_memory_run(struct elv_arena *a, const struct elv_manifest *mani
     m->first = elv_arena_take(a, m->first_cap, sizeof *m->first);
     m->bitmap = elv_arena_take(a, ELV_BITMAP_WORDS(down > m->first_cap ? down : m->first_cap),
                                sizeof *m->bitmap);
-    m->values = elv_arena_take(a, ELV_PACK_VALUES_MAX, sizeof *m->values);
+    m->values = elv_arena_take(a, ELV_PACK_VALUES, sizeof *m->values);
     m->bytes = elv_arena_take(a, ELV_CHUNK_PAYLOAD_MAX, 1);
     return a->err;
 }

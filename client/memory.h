@@ -29,7 +29,7 @@ struct elv_memory {
     uint32_t *first; /* [first_cap] where each chunk of the update starts */
     uint32_t first_cap;
     uint64_t *bitmap; /* of the body on its way, either direction */
-    float *values;    /* f32 [ELV_PACK_VALUES_MAX] */
+    float *values;    /* f32 [ELV_PACK_VALUES] */
     uint8_t *bytes;   /* [ELV_CHUNK_PAYLOAD_MAX] */
 };
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+_Static_assert(ELV_PACK_VALUES * sizeof(float) >= ELV_CHUNK_PAYLOAD_MAX, "payloads are made there");
+
 enum elv_err elv_chunk_expect(struct elv_bytes in, const struct elv_chunk_want *want,
                               struct elv_chunk *c)
 {
@@ -32,14 +34,27 @@ static enum elv_err inflated(const struct elv_pack *p, const struct elv_chunk *c
     return err;
 }
 
-enum elv_err elv_unpack(const struct elv_pack *p, const struct elv_chunk *c)
+enum elv_err elv_unpack_begin(struct elv_unpacking *u, const struct elv_pack *p,
+                              const struct elv_chunk *c)
 {
     const struct elv_codec *codec = elv_codec_by_id(c->codec);
-    if (codec == NULL || c->count > ELV_PACK_VALUES_MAX)
+    if (codec == NULL)
         return ELV_ERR_UNSUPPORTED;
     struct elv_bytes payload;
     const enum elv_err err = inflated(p, c, &payload);
-    return err == ELV_OK ? elv_codec_decode(codec, payload, c->count, p->values) : err;
+    u->pack = p;
+    u->at = c->first;
+    return err == ELV_OK ? elv_decode_begin(&u->decoder, codec, payload, c->count) : err;
+}
+
+enum elv_err elv_unpack_next(struct elv_unpacking *u, uint32_t *first, uint32_t *n)
+{
+    const enum elv_err err = elv_decode_next(&u->decoder, u->pack->values, ELV_PACK_VALUES, n);
+    if (err != ELV_OK)
+        return err;
+    *first = u->at;
+    u->at += *n;
+    return u->decoder.left > 0 ? ELV_ERR_BUSY : ELV_OK;
 }
 
 /* Replaces the payload by its deflated form, when that is shorter. */

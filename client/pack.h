@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* client/pack.h - between coordinates and chunks as they travel, deflated or not.
  *
- * Works in scratch memory of the caller, one block for both directions. Not for two threads. */
+ * A chunk of a sparse codec covers a hundred times the coordinates of a dense one, so what arrives
+ * is read a window of values at a time. Works in scratch memory of the caller, one block for both
+ * directions. Not for two threads. */
 #ifndef ELV_CLIENT_PACK_H
 #define ELV_CLIENT_PACK_H
 
@@ -12,12 +14,12 @@
 extern "C" {
 #endif
 
-#define ELV_PACK_VALUES_MAX ELV_CHUNK_PAYLOAD_MAX /* coordinates a received chunk may cover */
+#define ELV_PACK_VALUES ELV_DECODE_MIN /* a window; a payload fits, too */
 
 struct elv_pack {
     const struct elv_squeeze *squeeze; /* borrowed; NULL: chunks neither are nor may be deflated */
     bool deflate;                      /* senders may */
-    float *values;                     /* f32 [ELV_PACK_VALUES_MAX] */
+    float *values;                     /* f32 [ELV_PACK_VALUES] */
     uint8_t *bytes;                    /* [ELV_CHUNK_PAYLOAD_MAX] */
 };
 
@@ -34,10 +36,22 @@ struct elv_chunk_want {
 enum elv_err elv_chunk_expect(struct elv_bytes in, const struct elv_chunk_want *want,
                               struct elv_chunk *c);
 
-/* The coordinates of `c` into `p->values`. ELV_ERR_UNSUPPORTED: deflated, and there is nothing to
- * inflate with, a codec of another build, or more coordinates than `values` has room for;
- * ELV_ERR_FORMAT, ELV_ERR_RANGE: as the codec says. */
-enum elv_err elv_unpack(const struct elv_pack *p, const struct elv_chunk *c);
+/* A chunk being read. Nothing else may use the scratch memory until it is read to its end or given
+ * up. */
+struct elv_unpacking {
+    const struct elv_pack *pack;
+    struct elv_decoder decoder;
+    uint32_t at; /* the coordinate after the window */
+};
+
+/* Begins to read `c`, whose payload is borrowed. ELV_ERR_UNSUPPORTED: deflated, and there is
+ * nothing to inflate with, or a codec of another build; ELV_ERR_FORMAT, ELV_ERR_RANGE,
+ * ELV_ERR_SPACE: no payload of that codec, or it inflates to more than a payload. */
+enum elv_err elv_unpack_begin(struct elv_unpacking *u, const struct elv_pack *p,
+                              const struct elv_chunk *c);
+/* The next `*n` coordinates from `*first` on into `pack->values`. ELV_ERR_BUSY: more follow;
+ * ELV_OK: these are the last; ELV_ERR_FORMAT, ELV_ERR_RANGE: as the codec says. */
+enum elv_err elv_unpack_next(struct elv_unpacking *u, uint32_t *first, uint32_t *n);
 
 /* One chunk of `v` [n] from coordinate `first` on, as it travels: `c` gives kind, codec, index,
  * first and tag, and is completed. It is deflated when that is allowed and makes it smaller. */

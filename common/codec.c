@@ -53,6 +53,16 @@ bool elv_codec_takes(const struct elv_codec *codec, float param)
     return number == (option ? 1.0f : 0.0f);
 }
 
+bool elv_codec_is_biased(const struct elv_codec *codec, float param)
+{
+    return codec->biased && !(param < 0.0f);
+}
+
+bool elv_codec_is_sparse(const struct elv_codec *codec)
+{
+    return codec->param_max > 0.0f && codec->param_max <= 1.0f;
+}
+
 enum elv_err elv_decode_begin(struct elv_decoder *d, const struct elv_codec *codec,
                               struct elv_bytes payload, uint32_t count)
 {

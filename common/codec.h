@@ -56,6 +56,8 @@ struct elv_codec {
     const char *name;           /* in job files */
     float param_min, param_max; /* of the number after the name; both 0: there is none */
     const char *option;         /* the word that may follow; NULL: none */
+    bool biased; /* without the option it loses something, and the same of the same vector each
+                    time: worth a residual */
 
     /* An upper bound on the number of chunks of `n` coordinates; 0 when it passes UINT32_MAX. */
     uint32_t (*chunks_max)(uint32_t n, const struct elv_codec_arg *arg);
@@ -87,6 +89,11 @@ struct elv_codec {
 
 /* Whether `param` is one the codec takes, as `arg.param` has it. */
 bool elv_codec_takes(const struct elv_codec *codec, float param);
+
+/* Whether what it loses adds up, round after round, unless the sender keeps it (error feedback). */
+bool elv_codec_is_biased(const struct elv_codec *codec, float param);
+/* Whether its number is the share of coordinates it sends: those can be warmed up. */
+bool elv_codec_is_sparse(const struct elv_codec *codec);
 
 /* Begins to decode `count` values, 1 or more. The payload is borrowed. Errors: see `open`. */
 enum elv_err elv_decode_begin(struct elv_decoder *d, const struct elv_codec *codec,

@@ -29,7 +29,7 @@ static void pack(uint8_t *out, const int8_t *q, uint32_t n)
 static void quantise(uint8_t *out, const float *v, uint32_t n, float scale, uint32_t first,
                      const struct elv_codec_arg *arg)
 {
-    enum { PART = 256 };
+    enum { PART = 128 };
     for (uint32_t done = 0; done < n; done += PART) {
         int8_t q[PART];
         const uint32_t part = n - done < PART ? n - done : PART;
@@ -96,6 +96,7 @@ static enum elv_err next(struct elv_decoder *d, float *out, uint32_t cap, uint32
 const struct elv_codec elv_codec_q4 = {
     .id = ELV_CODEC_Q4,
     .name = "q4",
+    .biased = true,
     .option = "stochastic",
     .chunks_max = chunks_max,
     .encode = encode,

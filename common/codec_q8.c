@@ -65,6 +65,7 @@ const struct elv_codec elv_codec_q8 = {
     .id = ELV_CODEC_Q8,
     .name = "q8",
     .option = "stochastic",
+    .biased = true,
     .chunks_max = chunks_max,
     .encode = encode,
     .first_of = first_of,

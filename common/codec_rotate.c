@@ -342,6 +342,7 @@ static enum elv_err next(struct elv_decoder *d, float *out, uint32_t cap, uint32
 const struct elv_codec elv_codec_rotate = {
     .id = ELV_CODEC_ROTATE,
     .name = "rotate",
+    .biased = true,
     .param_min = 1,
     .param_max = BITS_MAX,
     .option = "unbiased",

@@ -60,6 +60,7 @@ static enum elv_err next(struct elv_decoder *d, float *out, uint32_t cap, uint32
 const struct elv_codec elv_codec_ternary = {
     .id = ELV_CODEC_TERNARY,
     .name = "ternary",
+    .biased = true,
     .param_min = ELV_SPARSE_FRACTION_MIN,
     .param_max = ELV_SPARSE_FRACTION_MAX,
     .chunks_max = chunks_max,

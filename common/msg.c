@@ -328,13 +328,28 @@ static bool manifest_sound(const void *message)
     const struct elv_manifest *m = message;
     return wires_sound(m->wire_min, m->wire_max) && m->momentum >= 0 && m->momentum < 1 &&
            m->weight_decay >= 0 && m->std > 0 && m->holdout >= 0 && m->holdout < 1 &&
-           m->bound > 0 && m->clip >= 0 && m->proximal >= 0;
+           m->bound > 0 && m->clip >= 0 && m->proximal >= 0 && m->momentum_correction >= 0 &&
+           m->momentum_correction < 1 &&
+           (m->feedback != ELV_FEEDBACK_NONE ||
+            (m->feedback_age == 0 && m->momentum_correction == 0));
 }
 
 static bool has_proximal(const void *message)
 {
     const struct elv_manifest *m = message;
     return m->proximal != 0;
+}
+
+static bool has_feedback(const void *message)
+{
+    const struct elv_manifest *m = message;
+    return m->feedback != ELV_FEEDBACK_NONE;
+}
+
+static bool has_correction(const void *message)
+{
+    const struct elv_manifest *m = message;
+    return m->momentum_correction != 0;
 }
 
 static const struct elv_field manifest_fields[] = {
@@ -364,6 +379,10 @@ static const struct elv_field manifest_fields[] = {
     {24, ELV_FIELD(SINGLE, elv_manifest, clip)},
     {25, ELV_FIELD(UINT, elv_manifest, weight_max), POSITIVE},
     {26, ELV_FIELD(SINGLE, elv_manifest, proximal), .has = has_proximal},
+    {27, ELV_FIELD(UINT, elv_manifest, feedback), .min = 1, .max = ELV_FEEDBACK_F16,
+     .has = has_feedback},
+    {28, ELV_FIELD(UINT, elv_manifest, feedback_age), WHOLE, .has = has_feedback},
+    {29, ELV_FIELD(SINGLE, elv_manifest, momentum_correction), .has = has_correction},
 };
 
 static bool join_sound(const void *message)

@@ -54,6 +54,9 @@ struct elv_codec_choice {
 enum elv_arithmetic { ELV_ARITHMETIC_FAST = 1, ELV_ARITHMETIC_REFERENCE = 2 };
 enum elv_optimizer { ELV_OPT_SGD = 1 }; /* with momentum and weight decay, both may be 0 */
 
+/* What a client keeps of what a lossy codec left out of its updates; see client/residual.h. */
+enum elv_feedback { ELV_FEEDBACK_NONE = 0, ELV_FEEDBACK_F32 = 1, ELV_FEEDBACK_F16 = 2 };
+
 /* GET /j/{job}: what every client of a run trains by. */
 struct elv_manifest {
     uint32_t wire_min, wire_max;
@@ -78,7 +81,10 @@ struct elv_manifest {
     float bound;  /* R: a decoded value beyond it refuses the update; > 0 */
     float clip;   /* L2 norm of an update, enforced by the client; 0: none */
     uint32_t weight_max;
-    float proximal; /* mu: mu/2 * |w - base|^2 is added to the local loss; 0: none */
+    float proximal;             /* mu: mu/2 * |w - base|^2 is added to the local loss; 0: none */
+    enum elv_feedback feedback; /* how the residual is kept; NONE: the next two are 0, too */
+    uint32_t feedback_age;      /* versions a refused update may be old and still be kept */
+    float momentum_correction;  /* [0, 1); 0: none */
 };
 
 struct elv_join {

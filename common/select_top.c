@@ -110,7 +110,7 @@ enum elv_err elv_select_top(struct elv_codec_plan *p, const float *v, uint32_t n
     for (uint64_t left = (uint64_t)budget * 1024; left > 0 && p->pass != DONE;) {
         uint32_t len = n - p->at < left ? n - p->at : (uint32_t)left;
         if (p->pass == 0)
-            count_all(p->n, v, len);
+            count_all(p->n, v + p->at, len);
         else if (p->pass < TIES)
             count_within(p, v + p->at, len);
         else

@@ -10,7 +10,7 @@ enum elv_reason elv_admit_chunk(const struct elv_chunk_rules *rules, const struc
         return ELV_REASON_MALFORMED;
     if (c->codec != rules->codec || ((c->flags & ELV_CHUNK_DEFLATED) && !rules->inflates))
         return ELV_REASON_CODEC;
-    if (c->index >= rules->bound || c->count > rules->coords_max || c->first >= rules->n_params ||
+    if (c->index >= rules->bound || c->first >= rules->n_params ||
         c->count > rules->n_params - c->first)
         return ELV_REASON_WRONG_SHAPE;
     return ELV_REASON_NONE;

@@ -7,11 +7,10 @@
 #include "job.h"
 
 struct elv_chunk_rules {
-    uint8_t codec;       /* the one assigned */
-    uint32_t bound;      /* chunks at most */
-    uint32_t n_params;   /* coordinates in all */
-    uint32_t coords_max; /* in one chunk */
-    bool inflates;       /* deflated chunks can be read */
+    uint8_t codec;     /* the one assigned */
+    uint32_t bound;    /* chunks at most */
+    uint32_t n_params; /* coordinates in all */
+    bool inflates;     /* deflated chunks can be read */
 };
 
 /* What a single chunk shows; whether they fit together is seen at the commit. `index` is the one in

@@ -5,10 +5,20 @@
 
 enum { ZERO_STRIDE = 65536 }; /* sums made zero per unit of budget */
 
-void elv_fold_layout(struct elv_fold *f, struct elv_arena *a, uint32_t coords_max)
+void elv_fold_layout(struct elv_fold *f, struct elv_arena *a)
 {
     for (uint32_t i = 0; i < ELV_FOLD_MAX; i++)
-        elv_unpacked_layout(&f->bufs[i], a, coords_max);
+        elv_unpacked_layout(&f->bufs[i], a);
+}
+
+void elv_fold_start(struct elv_fold *f)
+{
+    f->at = 0;
+    for (uint32_t i = 0; i < f->n; i++) {
+        f->next[i] = 0;
+        f->bufs[i].view.n = f->bufs[i].view.first = 0;
+        f->bufs[i].decoder.left = 0;
+    }
 }
 
 void elv_fold_soil(struct elv_fold *f) { f->zeroed = 0; }
@@ -26,40 +36,73 @@ static bool sums_ready(struct elv_fold *f, uint32_t *budget)
     return f->zeroed == f->n_params;
 }
 
-/* Chunk `index` of every update that has one. Their ranges may differ. */
-static enum elv_err fold_index(struct elv_fold *f, uint32_t index, bool *more)
+/* Windows of codecs whose chunks differ in length drift apart; they meet again where half a window
+ * divides the coordinate. */
+static uint32_t window_at(uint32_t at) { return ELV_WINDOW - at % (ELV_WINDOW / 2); }
+
+/* The view of update `i` covers the coordinate at which all go on. */
+static enum elv_err reach(struct elv_fold *f, uint32_t i)
 {
-    struct elv_view views[ELV_FOLD_MAX];
-    uint32_t n = 0;
-    *more = false;
-    for (uint32_t i = 0; i < f->n; i++) {
-        const struct elv_upload *up = f->ups[i];
-        if (index >= up->commit.n_chunks)
-            continue;
-        enum elv_err err = elv_unpack_read(f->unpack, up, index, &f->bufs[i]);
+    struct elv_unpacked *buf = &f->bufs[i];
+    const struct elv_upload *up = f->ups[i];
+    if (f->at < buf->view.first + buf->view.n)
+        return ELV_OK;
+    if (buf->decoder.left == 0) {
+        if (f->next[i] == up->commit.n_chunks)
+            return ELV_ERR_MISMATCH;
+        enum elv_err err = elv_unpack_read(f->unpack, up, f->next[i]++, buf);
         if (err == ELV_OK)
-            err = elv_unpack_view(f->unpack, &f->bufs[i]);
+            err = elv_unpack_open(f->unpack, buf);
+        if (err == ELV_OK && buf->chunk.first != f->at)
+            err = ELV_ERR_MISMATCH;
         if (err != ELV_OK)
             return err;
-        views[n] = f->bufs[i].view;
-        views[n++].weight = up->weight;
-        *more = *more || index + 1 < up->commit.n_chunks;
     }
-    f->kernels->fold(f->sum, views, n, f->value_bits);
+    return elv_unpack_view(buf, window_at(f->at));
+}
+
+/* What is left of the view from coordinate `at`, but no more than `n`. */
+static struct elv_view part_of(const struct elv_view *v, uint32_t at, uint32_t n, uint32_t weight)
+{
+    const size_t size = v->kind == ELV_VIEW_Q8 ? 1 : sizeof(float);
+    struct elv_view part = *v;
+    part.values = (const uint8_t *)v->values + (at - v->first) * size;
+    part.first = at;
+    part.n = n;
+    part.weight = weight;
+    return part;
+}
+
+/* As far as the views of all updates go together. */
+static enum elv_err fold_some(struct elv_fold *f)
+{
+    struct elv_view views[ELV_FOLD_MAX];
+    uint32_t n = (uint32_t)f->n_params - f->at;
+    for (uint32_t i = 0; i < f->n; i++) {
+        const enum elv_err err = reach(f, i);
+        if (err != ELV_OK)
+            return err;
+        const struct elv_view *v = &f->bufs[i].view;
+        const uint32_t left = v->first + v->n - f->at;
+        n = left < n ? left : n;
+    }
+    for (uint32_t i = 0; i < f->n; i++)
+        views[i] = part_of(&f->bufs[i].view, f->at, n, f->ups[i]->weight);
+    f->kernels->fold(f->sum, views, f->n, f->value_bits);
+    f->at += n;
     return f->kernels->sync();
 }
 
 enum elv_err elv_fold_run(struct elv_fold *f, uint32_t budget)
 {
-    bool more = true;
     if (!sums_ready(f, &budget))
         return ELV_ERR_BUSY;
-    for (uint32_t i = 0; more && i < budget; i++) {
-        const enum elv_err err = fold_index(f, f->index++, &more);
+    for (uint32_t i = 0; f->at < f->n_params && i < budget; i++) {
+        const enum elv_err err = fold_some(f);
         if (err != ELV_OK)
             return err;
     }
-    return more ? ELV_ERR_BUSY : ELV_OK;
+    return f->at < f->n_params ? ELV_ERR_BUSY : ELV_OK;
 }
 
 static uint64_t key_of(const struct elv_refold_item *item)
@@ -97,6 +140,7 @@ void elv_refold_start(struct elv_refold *r, uint64_t log_len)
 {
     r->scan = elv_log_scan_of(r->fold->unpack->disk, r->fold->unpack->log, r->scan_buf);
     r->scan.end = log_len;
+    r->open = NULL;
     sort(r->items, r->n);
     elv_fold_soil(r->fold);
 }
@@ -116,7 +160,8 @@ static struct elv_refold_item *find(const struct elv_refold *r, uint32_t client,
     return low < r->n && key_of(&r->items[low]) == key ? &r->items[low] : NULL;
 }
 
-static enum elv_err refold_record(struct elv_refold *r, const struct elv_log_record *rec)
+/* A record of what was accepted is opened; others are passed over. */
+static enum elv_err open_record(struct elv_refold *r, const struct elv_log_record *rec)
 {
     struct elv_refold_item *item = find(r, rec->client, rec->assignment);
     struct elv_unpacked *buf = &r->fold->bufs[0];
@@ -126,13 +171,23 @@ static enum elv_err refold_record(struct elv_refold *r, const struct elv_log_rec
         return ELV_OK;
     if (item->left == 0)
         return ELV_ERR_MISMATCH;
-    const enum elv_err err = elv_unpack_view(r->fold->unpack, buf);
+    item->left--;
+    r->open = item;
+    return elv_unpack_open(r->fold->unpack, buf);
+}
+
+static enum elv_err refold_window(struct elv_refold *r)
+{
+    struct elv_fold *f = r->fold;
+    struct elv_unpacked *buf = &f->bufs[0];
+    const enum elv_err err = elv_unpack_view(buf, ELV_WINDOW);
     if (err != ELV_OK)
         return err;
-    buf->view.weight = item->weight;
-    item->left--;
-    r->fold->kernels->fold(r->fold->sum, &buf->view, 1, r->fold->value_bits);
-    return r->fold->kernels->sync();
+    buf->view.weight = r->open->weight;
+    if (buf->decoder.left == 0)
+        r->open = NULL;
+    f->kernels->fold(f->sum, &buf->view, 1, f->value_bits);
+    return f->kernels->sync();
 }
 
 static enum elv_err nothing_left(const struct elv_refold *r)
@@ -149,11 +204,16 @@ enum elv_err elv_refold_run(struct elv_refold *r, uint32_t budget)
         return ELV_ERR_BUSY;
     for (uint32_t i = 0; i < budget; i++) {
         struct elv_log_record rec;
-        enum elv_err err = elv_log_scan_next(&r->scan, &rec);
-        if (err == ELV_ERR_MISSING)
-            return nothing_left(r);
-        if (err == ELV_OK)
-            err = refold_record(r, &rec);
+        enum elv_err err = ELV_OK;
+        if (r->open == NULL) {
+            err = elv_log_scan_next(&r->scan, &rec);
+            if (err == ELV_ERR_MISSING)
+                return nothing_left(r);
+            if (err == ELV_OK)
+                err = open_record(r, &rec);
+        }
+        if (err == ELV_OK && r->open != NULL)
+            err = refold_window(r);
         if (err != ELV_OK)
             return err;
     }

@@ -36,7 +36,7 @@ static void start_verify(struct elv_server *s, struct elv_actions *out)
 static void start_fold(struct elv_server *s, struct elv_actions *out)
 {
     struct elv_fold *f = &s->fold;
-    f->n = f->index = 0;
+    f->n = 0;
     while (f->n < ELV_FOLD_MAX) {
         struct elv_upload *up = elv_upload_pop(&s->uploads, &s->uploads.counted);
         if (up == NULL)
@@ -44,6 +44,7 @@ static void start_fold(struct elv_server *s, struct elv_actions *out)
         up->state = ELV_UPLOAD_FOLD;
         f->ups[f->n++] = up;
     }
+    elv_fold_start(f);
     s->lane.verified_last = false;
     start(s, &s->lane, ELV_WORK_FOLD, f, out);
 }

@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "common/assert.h"
+#include "common/rng.h"
 
-enum { STRIDE = 4096 }; /* coordinates per unit of budget */
+enum { STRIDE = 4096, STRIDE_THOUSANDS = 4 }; /* coordinates per unit of budget */
 
 static void enter(struct elv_make *m, enum elv_make_phase phase)
 {
@@ -119,8 +120,14 @@ static void take_delta(struct elv_make *m)
     m->at += n;
 }
 
+/* The same version is the same bytes, however often it is made. */
 static void begin_step(struct elv_make *m)
 {
+    struct elv_rng r = elv_rng_of(
+        (struct elv_rng_key){.seed = m->job->seed, .round = m->version, .purpose = ELV_RNG_CODEC});
+    m->arg = m->cast->arg;
+    m->arg.seed = elv_rng_u64(&r);
+    m->plan = (struct elv_codec_plan){0};
     m->step->len = 0;
     m->step->ref = (struct elv_body_ref){.codec = m->cast->down->id};
 }
@@ -136,32 +143,27 @@ static void deflate(const struct elv_make *m, struct elv_chunk *c, uint8_t *out)
     c->flags |= ELV_CHUNK_DEFLATED;
 }
 
-static enum elv_err decode(const struct elv_make *m, const struct elv_chunk *c, float *out)
+/* ELV_ERR_BUSY: there is more to look at. */
+static enum elv_err look(struct elv_make *m)
 {
-    uint8_t inflated[ELV_CHUNK_PAYLOAD_MAX];
-    struct elv_bytes payload = c->payload;
-    if (c->flags & ELV_CHUNK_DEFLATED) {
-        const enum elv_err err = m->squeeze->inflate(m->squeeze->self, inflated, sizeof inflated,
-                                                     c->payload, &payload.len);
-        if (err != ELV_OK)
-            return err;
-        payload.at = inflated;
-    }
-    return elv_codec_decode(m->cast->down, payload, c->count, out);
+    const struct elv_broadcast *c = m->cast;
+    if (c->down->plan == NULL)
+        return ELV_OK;
+    const enum elv_err err = c->down->plan(&m->plan, c->next, c->n, &m->arg, STRIDE_THOUSANDS);
+    m->arg.plan = &m->plan;
+    return err;
 }
 
 static enum elv_err encode_step_chunk(struct elv_make *m)
 {
     struct elv_broadcast *c = m->cast;
-    struct elv_codec_arg arg = c->arg;
-    arg.seed = m->job->seed + m->version;
     uint8_t payload[ELV_CHUNK_PAYLOAD_MAX], deflated[ELV_CHUNK_PAYLOAD_MAX];
     struct elv_chunk chunk = {.kind = ELV_BODY_STEP,
                               .codec = c->down->id,
                               .index = m->index,
                               .first = m->at,
                               .payload = {payload, 0}};
-    enum elv_err err = c->down->encode(c->next, c->n, m->at, m->index, &arg, payload,
+    enum elv_err err = c->down->encode(c->next, c->n, m->at, m->index, &m->arg, payload,
                                        sizeof payload, &chunk.payload.len, &chunk.count);
     if (err != ELV_OK)
         return err;
@@ -197,36 +199,53 @@ static void end_step(struct elv_make *m)
     m->rec.step = s->ref;
 }
 
-static enum elv_err add_step_chunk(struct elv_make *m)
+/* The chunk gets its tag, and its values are next. */
+static enum elv_err open_step_chunk(struct elv_make *m)
 {
-    struct elv_broadcast *c = m->cast;
-    struct elv_step *s = m->step;
-    uint8_t *at = s->bytes + s->at[m->index] + ELV_STEP_PREFIX;
+    const struct elv_step *s = m->step;
     const struct elv_bytes bytes = elv_step_chunk(s, m->index);
+    uint8_t copy[ELV_CHUNK_MAX]; /* the payload must not move onto itself */
     struct elv_chunk chunk;
-    enum elv_err err = elv_chunk_decode(bytes, &chunk);
+    size_t len = 0;
+    memcpy(copy, bytes.at, bytes.len);
+    enum elv_err err = elv_chunk_decode((struct elv_bytes){copy, bytes.len}, &chunk);
     if (err != ELV_OK)
         return err;
     memcpy(chunk.tag, s->ref.digest, sizeof chunk.tag);
-    float *out = c->next + chunk.first; /* the delta there has been read */
-    err = decode(m, &chunk, out);
+    uint8_t *at = s->bytes + s->at[m->index] + ELV_STEP_PREFIX;
+    err = elv_chunk_encode(&chunk, at, bytes.len, &len);
     if (err != ELV_OK)
         return err;
-    const float *b = c->b + chunk.first;
-    for (uint32_t i = 0; i < chunk.count; i++) {
-        out[i] = b[i] + out[i];
-        m->rec.master = m->rec.master || out[i] != c->w[chunk.first + i];
+    struct elv_bytes payload = {at + ELV_CHUNK_HEAD_LEN, chunk.payload.len};
+    if (chunk.flags & ELV_CHUNK_DEFLATED) {
+        err = m->squeeze->inflate(m->squeeze->self, m->inflated, sizeof m->inflated, chunk.payload,
+                                  &payload.len);
+        if (err != ELV_OK)
+            return err;
+        payload.at = m->inflated;
     }
-    if (!all_finite(out, chunk.count))
-        return ELV_ERR_RANGE;
-    uint8_t copy[ELV_CHUNK_MAX]; /* the payload must not move onto itself */
-    size_t len = 0;
-    memcpy(copy, bytes.at, bytes.len);
-    chunk.payload.at = copy + (chunk.payload.at - bytes.at);
-    err = elv_chunk_encode(&chunk, at, bytes.len, &len);
-    m->index++;
-    m->at = chunk.first + chunk.count;
-    return err;
+    return elv_decode_begin(&m->decoder, m->cast->down, payload, chunk.count);
+}
+
+/* Some values of the step take the place of the delta, which has been read. */
+static enum elv_err add_some(struct elv_make *m)
+{
+    struct elv_broadcast *c = m->cast;
+    uint32_t n = 0;
+    enum elv_err err = m->decoder.left == 0 ? open_step_chunk(m) : ELV_OK;
+    float *out = c->next + m->at;
+    if (err == ELV_OK)
+        err = elv_decode_next(&m->decoder, out, stretch(m), &n);
+    if (err != ELV_OK)
+        return err;
+    const float *b = c->b + m->at, *w = c->w + m->at;
+    for (uint32_t i = 0; i < n; i++) {
+        out[i] = b[i] + out[i];
+        m->rec.master = m->rec.master || out[i] != w[i];
+    }
+    m->at += n;
+    m->index += m->decoder.left == 0;
+    return all_finite(out, n) ? ELV_OK : ELV_ERR_RANGE;
 }
 
 static void digest_chunk(struct elv_make *m)
@@ -270,8 +289,13 @@ static enum elv_err advance(struct elv_make *m)
         if (m->at == n && m->step)
             begin_step(m);
         if (m->at == n)
-            enter(m, m->step ? ELV_MAKE_STEP : ELV_MAKE_DIGEST);
+            enter(m, m->step ? ELV_MAKE_PLAN : ELV_MAKE_DIGEST);
         break;
+    case ELV_MAKE_PLAN:
+        err = look(m);
+        if (err == ELV_OK)
+            enter(m, ELV_MAKE_STEP);
+        return err == ELV_ERR_BUSY ? ELV_OK : err;
     case ELV_MAKE_STEP:
         err = encode_step_chunk(m);
         if (m->at == n) {
@@ -280,7 +304,7 @@ static enum elv_err advance(struct elv_make *m)
         }
         break;
     case ELV_MAKE_ADD:
-        err = add_step_chunk(m);
+        err = add_some(m);
         if (m->at == n)
             enter(m, ELV_MAKE_DIGEST);
         break;

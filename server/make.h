@@ -12,6 +12,7 @@ enum elv_make_phase {
     ELV_MAKE_MIX,    /* sums of updates -> sums of what is between w and the clients' models */
     ELV_MAKE_RULE,   /* sums -> w; the sums become zero */
     ELV_MAKE_DELTA,  /* w - b -> next */
+    ELV_MAKE_PLAN,   /* the codec looks through next */
     ELV_MAKE_STEP,   /* next -> encoded step */
     ELV_MAKE_ADD,    /* b + decoded step -> next */
     ELV_MAKE_DIGEST, /* of next */
@@ -41,6 +42,10 @@ struct elv_make {
     uint32_t at, index; /* coordinate and chunk the phase goes on with */
     double step_norm2;  /* squared L2 norm of the step, so far */
     struct elv_step *step;
+    struct elv_codec_arg arg;                /* of the step; its seed is the version's own */
+    struct elv_codec_plan plan;              /* arg.plan */
+    struct elv_decoder decoder;              /* of chunk `index`, in ADD */
+    uint8_t inflated[ELV_CHUNK_PAYLOAD_MAX]; /* what it reads, when the chunk is deflated */
     struct elv_sha256 sha;
     struct elv_body_digest digest;
     struct elv_rec_version rec; /* out: digests, step, master */

@@ -227,7 +227,6 @@ struct elv_chunk_rules elv_core_chunk_rules(const struct elv_server *s, const st
         .codec = row->codec,
         .bound = elv_core_bound(s, row->codec),
         .n_params = s->job->model.n_shared,
-        .coords_max = s->unpack.coords_max,
         .inflates = s->unpack.squeeze != NULL,
     };
 }

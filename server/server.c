@@ -95,7 +95,6 @@ static void lay_out(struct elv_server *s, struct elv_arena *a)
     const struct elv_server_limits *l = &s->cfg.limits;
     const struct elv_sync *sync = s->policies.sync;
     const uint32_t n = job->model.n_shared;
-    const uint32_t coords_max = n < ELV_CHUNK_COORDS_MAX ? n : ELV_CHUNK_COORDS_MAX;
     s->manifest = elv_arena_take(a, ELV_MANIFEST_MAX, 1);
     s->text = elv_arena_take(a, ELV_TEXT_CAP, 1);
     s->model_head = elv_arena_take(a, ELV_MODEL_HEAD_CAP, 1);
@@ -109,9 +108,8 @@ static void lay_out(struct elv_server *s, struct elv_arena *a)
     elv_broadcast_layout(&s->cast, a, job, s->policies.rule->state_per_param);
     if (job->model.n_params != n)
         s->flat = elv_arena_take(a, job->model.n_params, sizeof *s->flat);
-    s->unpack.coords_max = coords_max;
-    elv_verify_layout(&s->verify, a, coords_max);
-    elv_fold_layout(&s->fold, a, coords_max);
+    elv_verify_layout(&s->verify, a);
+    elv_fold_layout(&s->fold, a);
     s->refold.items = elv_arena_take(a, l->clients_max, sizeof *s->refold.items);
     s->refold.scan_buf = elv_arena_take(a, ELV_LOG_SCAN_BUF, 1);
 }

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/verify.h"
 
-#include <float.h>
 #include <string.h>
 
 #include "common/assert.h"
 
-void elv_verify_layout(struct elv_verify *v, struct elv_arena *a, uint32_t coords_max)
+void elv_verify_layout(struct elv_verify *v, struct elv_arena *a)
 {
-    elv_unpacked_layout(&v->buf, a, coords_max);
-    v->decoded = elv_arena_take_raw(a, coords_max, sizeof *v->decoded);
+    elv_unpacked_layout(&v->buf, a);
 }
 
 static void begin_item(struct elv_verify *v)
 {
     v->index = v->first = 0;
+    v->open = false;
     elv_body_digest_init(&v->digest);
 }
 
@@ -38,51 +37,64 @@ static enum elv_reason reason_of(enum elv_err err)
     }
 }
 
-/* Values that are in no order to be counted: not numbers at all, or only too large? */
-static enum elv_reason why_bad(const float *v, uint32_t n)
+/* Squares of the next values of a chunk, `at` of which were seen: value i goes to lane i mod 16. */
+static void add_squares(double lane[16], uint32_t at, const float *v, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++)
-        if (!(v[i] >= -FLT_MAX && v[i] <= FLT_MAX))
-            return ELV_REASON_NOT_FINITE;
-    return ELV_REASON_OUT_OF_RANGE;
+    uint32_t i = 0;
+    for (; i < n && (at + i) % 16 != 0; i++)
+        lane[(at + i) % 16] += (double)v[i] * (double)v[i];
+    for (; n - i >= 16; i += 16)
+        for (uint32_t j = 0; j < 16; j++)
+            lane[j] += (double)v[i + j] * (double)v[i + j];
+    for (uint32_t j = 0; i + j < n; j++)
+        lane[j] += (double)v[i + j] * (double)v[i + j];
 }
 
-static enum elv_reason check_values(struct elv_verify *v, struct elv_verify_item *item)
+static enum elv_reason check_window(struct elv_verify *v)
 {
-    const struct elv_chunk *c = &v->buf.chunk;
-    enum elv_reason reason = reason_of(elv_unpack_view(v->unpack, &v->buf));
+    struct elv_unpacked *buf = &v->buf;
+    const uint32_t at = buf->chunk.count - buf->decoder.left;
+    const enum elv_reason reason = reason_of(elv_unpack_decode(buf, ELV_WINDOW));
     if (reason != ELV_REASON_NONE)
         return reason;
     uint32_t bad = 0;
-    v->kernels->check(&bad, &v->buf.view, v->bound);
-    const struct elv_codec *codec = elv_codec_by_id(c->codec);
-    reason = reason_of(elv_codec_decode(codec, v->buf.payload, c->count, v->decoded));
-    if (reason != ELV_REASON_NONE)
-        return reason;
+    v->kernels->check(&bad, &buf->view, v->bound);
     if (bad > 0)
-        return why_bad(v->decoded, c->count);
-    double norm2 = 0.0;
-    v->kernels->norm2(&norm2, v->decoded, c->count);
-    item->norm2 += norm2; /* in index order, so it is the same on every machine */
+        return ELV_REASON_OUT_OF_RANGE; /* finite: else the decoder had said so */
+    add_squares(v->lane, at, buf->values, buf->view.n);
     return ELV_REASON_NONE;
 }
 
-static void check_chunk(struct elv_verify *v, struct elv_verify_item *item)
+static enum elv_reason open_chunk(struct elv_verify *v, const struct elv_verify_item *item)
 {
-    if (elv_unpack_read(v->unpack, item->up, v->index, &v->buf) != ELV_OK) {
-        item->lost = true;
-        return;
-    }
     const struct elv_chunk *c = &v->buf.chunk;
-    if (c->first != v->first || elv_nonce_of(c->tag) != item->up->nonce) {
-        item->reason = ELV_REASON_WRONG_SHAPE;
-        return;
-    }
+    if (c->first != v->first || elv_nonce_of(c->tag) != item->up->nonce)
+        return ELV_REASON_WRONG_SHAPE;
     uint8_t hash[ELV_CHUNK_HASH_LEN];
     elv_chunk_hash(v->buf.bytes, hash);
     elv_body_digest_add(&v->digest, hash);
-    item->reason = check_values(v, item);
-    v->first += c->count;
+    memset(v->lane, 0, sizeof v->lane);
+    return reason_of(elv_unpack_open(v->unpack, &v->buf));
+}
+
+/* The next window of a chunk, and what comes before its first and after its last. */
+static void check_some(struct elv_verify *v, struct elv_verify_item *item)
+{
+    if (!v->open) {
+        if (elv_unpack_read(v->unpack, item->up, v->index, &v->buf) != ELV_OK) {
+            item->lost = true;
+            return;
+        }
+        item->reason = open_chunk(v, item);
+    }
+    if (item->reason == ELV_REASON_NONE)
+        item->reason = check_window(v);
+    v->open = v->buf.decoder.left > 0;
+    if (v->open || item->reason != ELV_REASON_NONE)
+        return;
+    item->norm2 += elv_lanes16_f64(v->lane);
+    v->first += v->buf.chunk.count;
+    v->index++;
 }
 
 /* What only the whole can tell. */
@@ -108,8 +120,7 @@ enum elv_err elv_verify_run(struct elv_verify *v, uint32_t budget)
         if (v->index < item->up->commit.n_chunks) {
             if (budget-- == 0)
                 return ELV_ERR_BUSY;
-            check_chunk(v, item);
-            v->index++;
+            check_some(v, item);
             if (item->reason == ELV_REASON_NONE && !item->lost)
                 continue;
         } else {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests of the shared tools and the arithmetic.
 elv_test(test_exact)
+elv_test(test_half elv_common)
 elv_test(test_rng elv_common)
 elv_test(test_sha256 elv_common)
 elv_test(test_model elv_common)

@@ -127,6 +127,20 @@ static bool ternary_holds(const struct codec_trial *t)
     return off <= sum / (n + 1) * 0x1p-16 + 0x1.0002p-100 && off >= sum * -1e-7;
 }
 
+/* A whole chunk's error, of which only the scale of least error sets a bound of use: a level vector
+ * times any smaller scale is no farther than nothing at all. The other scale is 1 / cos as long,
+ * for an angle that is at worst that of one bit per coordinate and one large coordinate of 256. */
+static bool rotate_holds(const struct codec_trial *t)
+{
+    double wrong = 0, all = 0;
+    for (uint32_t i = 0; i < t->count; i++) {
+        const double v = (double)t->v[t->first + i], e = v - (double)t->back[i];
+        wrong += e * e;
+        all += v * v;
+    }
+    return wrong <= all * (t->arg->param < 0.0f ? 256.0 : 1.0) * 1.001;
+}
+
 /* By the codec's number. */
 static const struct codec_case cases[] = {
     [ELV_CODEC_F32] = {{0}, 1, f32_len, false, f32_holds},
@@ -136,6 +150,7 @@ static const struct codec_case cases[] = {
     [ELV_CODEC_SIGN] = {{0}, 1, sign_len, false, sign_holds},
     [ELV_CODEC_TERNARY] = {{0.01f, 0.5f, 1e-6f}, 3, NULL, true, ternary_holds},
     [ELV_CODEC_TOPK] = {{0.05f, 0.5f, 1e-6f}, 3, NULL, true, topk_holds},
+    [ELV_CODEC_ROTATE] = {{1, 2, 4, -3}, 4, NULL, false, rotate_holds},
 };
 
 const struct codec_case *codec_case_of(uint8_t id)

@@ -11,7 +11,7 @@
 
 /* The scripted server's bodies, without its node and network. */
 static struct client_world w;
-static float base[PARAMS_MAX], fresh[PARAMS_MAX], values[ELV_PACK_VALUES_MAX];
+static float base[PARAMS_MAX], fresh[PARAMS_MAX], values[ELV_PACK_VALUES];
 static uint8_t bytes[ELV_CHUNK_PAYLOAD_MAX], hashes[CHUNKS_MAX * ELV_CHUNK_HASH_LEN];
 static struct elv_pack pack;
 static struct elv_base b;

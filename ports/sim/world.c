@@ -348,6 +348,8 @@ struct elv_sim *elv_sim_new(const struct elv_sim_cfg *cfg)
 {
     struct elv_sim *w = elv_sim_alloc(sizeof *w);
     w->cfg = *cfg;
+    if (w->cfg.way.job.len == 0)
+        w->cfg.way = elv_wire_usual((struct elv_text){"job", 3});
     defaults(&w->cfg.repeat);
     sim_mix(w, cfg->seed);
     return w;

@@ -15,6 +15,7 @@
 
 #include "common/node.h"
 #include "common/port.h"
+#include "common/wire_size.h"
 #include "ports/sim/disk.h"
 #include "ports/sim/draw.h"
 #include "ports/sim/link.h"
@@ -113,6 +114,8 @@ struct elv_sim_gather {
 
 struct elv_sim_cfg {
     uint64_t seed;
+    struct elv_wire_way way; /* for counting bytes on the wire; all zero: elv_wire_usual of a job
+                                whose name has three characters */
     struct elv_sim_repeat repeat;
     struct elv_sim_watch watch;
     struct elv_sim_gather gather;
@@ -122,6 +125,7 @@ struct elv_sim_stats {
     uint64_t events, sent, lost, duplicated, black_holed;
     uint64_t bytes_up, bytes_down; /* bodies put on links */
     struct elv_sim_fates up, down; /* datagrams from and to clients, all headers counted */
+    uint64_t wire_up, wire_down;   /* the datagrams around them and of handshakes, IP included */
     uint64_t repeats, recognised;  /* of reliable requests; by a server that knew them */
     uint64_t gathered;             /* times that gathered work was done */
     uint64_t no_answers, links, crashes, starts, failed_starts;

@@ -17,7 +17,7 @@ struct elv_lab_local {
     float *trained, *base; /* [n_params] */
     uint32_t *first;       /* [first_cap] */
     uint32_t first_cap;
-    float *values;  /* [ELV_PACK_VALUES_MAX] */
+    float *values;  /* [ELV_PACK_VALUES] */
     uint8_t *bytes; /* [ELV_CHUNK_PAYLOAD_MAX] */
     float **kept;   /* [n_clients] local layers [n_local] of those that have trained; or NULL */
     struct elv_pack pack;
@@ -45,7 +45,7 @@ static bool lay_out(struct elv_lab_local *l)
     l->trained = take(m->n_params, sizeof *l->trained);
     l->base = take(m->n_params, sizeof *l->base);
     l->first = take(l->first_cap, sizeof *l->first);
-    l->values = take(ELV_PACK_VALUES_MAX, sizeof *l->values);
+    l->values = take(ELV_PACK_VALUES, sizeof *l->values);
     l->bytes = take(ELV_CHUNK_PAYLOAD_MAX, 1);
     if (l->n_local > 0)
         l->kept = take(l->cfg.n_clients, sizeof *l->kept);
@@ -227,7 +227,7 @@ static enum elv_err train(struct elv_lab_local *l, const struct elv_task *task,
     return err;
 }
 
-static enum elv_err encode(struct elv_lab_local *l)
+static enum elv_err encode(struct elv_lab_local *l, uint32_t client, uint32_t assignment)
 {
     const struct elv_job *job = l->cfg.job;
     const struct elv_delta_cfg cfg = {
@@ -238,7 +238,7 @@ static enum elv_err encode(struct elv_lab_local *l)
         .first = l->first,
         .first_cap = l->first_cap,
         .codec = job->up[0].id,
-        .arg = {.seed = l->cfg.seed, .param = job->up[0].param},
+        .arg = {.seed = elv_delta_seed(l->cfg.seed, client, assignment), .param = job->up[0].param},
         .bound = job->bound,
         .clip = job->clip,
     };
@@ -246,6 +246,19 @@ static enum elv_err encode(struct elv_lab_local *l)
     enum elv_err err = ELV_ERR_BUSY;
     while (err == ELV_ERR_BUSY)
         err = elv_delta_run(&l->delta, SLICES);
+    return err;
+}
+
+static enum elv_err unpack(struct elv_lab_local *l, const struct elv_chunk *c, float *update)
+{
+    struct elv_unpacking u;
+    uint32_t first, n;
+    enum elv_err err = elv_unpack_begin(&u, &l->pack, c);
+    for (bool more = err == ELV_OK; more; more = err == ELV_ERR_BUSY) {
+        err = elv_unpack_next(&u, &first, &n);
+        if (err == ELV_OK || err == ELV_ERR_BUSY)
+            memcpy(update + first, l->values, n * sizeof *update);
+    }
     return err;
 }
 
@@ -260,10 +273,9 @@ static enum elv_err decode(struct elv_lab_local *l, struct elv_lab_task *t)
         elv_delta_chunk(&l->delta, i, bytes, &len);
         enum elv_err err = elv_chunk_decode((struct elv_bytes){bytes, len}, &c);
         if (err == ELV_OK)
-            err = elv_unpack(&l->pack, &c);
+            err = unpack(l, &c, t->update);
         if (err != ELV_OK)
             return err;
-        memcpy(t->update + c.first, l->values, c.count * sizeof *t->update);
         t->bytes_up += len;
     }
     return ELV_OK;
@@ -277,7 +289,7 @@ static enum elv_err work(struct elv_lab_local *l, struct elv_lab_task *t)
     if (err == ELV_OK)
         err = train(l, &task, t);
     if (err == ELV_OK)
-        err = encode(l);
+        err = encode(l, t->client, t->assignment);
     return err == ELV_OK ? decode(l, t) : err;
 }
 
