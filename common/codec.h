@@ -47,7 +47,8 @@ struct elv_decoder {
     struct elv_rd in; /* what is left of the payload */
     uint32_t left;    /* values still to come */
     float scale;      /* these are the codec's */
-    uint32_t word[6];
+    uint32_t word[8];
+    uint16_t model[32];
 };
 #define ELV_DECODE_MIN 1024u /* values a window holds at least, but for the last */
 
