@@ -61,6 +61,7 @@ const struct elv_codec elv_codec_ternary = {
     .id = ELV_CODEC_TERNARY,
     .name = "ternary",
     .biased = true,
+    .tight = true,
     .param_min = ELV_SPARSE_FRACTION_MIN,
     .param_max = ELV_SPARSE_FRACTION_MAX,
     .chunks_max = chunks_max,

@@ -55,6 +55,7 @@ const struct elv_codec elv_codec_topk = {
     .id = ELV_CODEC_TOPK,
     .name = "topk",
     .biased = true,
+    .tight = true,
     .param_min = ELV_SPARSE_FRACTION_MIN,
     .param_max = ELV_SPARSE_FRACTION_MAX,
     .chunks_max = chunks_max,
