@@ -280,6 +280,24 @@ static void log_counter(const struct program *p, const char *event, uint64_t was
     elv_log_end(&l);
 }
 
+/* Bytes since the start: of chunks, and all that went over the wire. */
+static void log_accepted(const struct program *p)
+{
+    const struct elv_client_stats *s = &p->client.stats;
+    const struct elv_coap_traffic *t = &elv_coap_client_status(p->coap)->traffic;
+    if (p->told.accepted == s->accepted)
+        return;
+    struct elv_log_line l = elv_log_begin(&p->log, ELV_LOG_INFO, "accepted");
+    elv_log_u64(&l, "assignment", p->client.ticket.assignment);
+    elv_log_u64(&l, "round", p->client.ticket.round);
+    elv_log_u64(&l, "total", s->accepted);
+    elv_log_u64(&l, "bytes_up", s->bytes_up);
+    elv_log_u64(&l, "bytes_down", s->bytes_down);
+    elv_log_u64(&l, "wire_bytes_up", t->wire_out);
+    elv_log_u64(&l, "wire_bytes_down", t->wire_in);
+    elv_log_end(&l);
+}
+
 /* Work was dropped, and in the same step the next may have been taken up. */
 static void log_dropped(const struct program *p, const char *event, uint64_t was, uint64_t is)
 {
@@ -302,7 +320,7 @@ static void follow(struct program *p)
     log_dropped(p, "expired", p->told.expired, s->expired);
     log_counter(p, "assigned", p->told.assignments, s->assignments);
     log_counter(p, "trained", p->told.trainings, s->trainings);
-    log_counter(p, "accepted", p->told.accepted, s->accepted);
+    log_accepted(p);
     log_counter(p, "cancelled", p->told.cancelled, s->cancelled);
     log_counter(p, "failed", p->told.failed, s->failed);
     log_counter(p, "declined", p->told.declined, s->declined);

@@ -1,51 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/codec_f16.h"
 
-#include <string.h>
-
 #include "common/assert.h"
+#include "common/half.h"
 
-enum { FULL = ELV_CHUNK_PAYLOAD_MAX / 2 };
-
-/* Bits of binary32. */
-#define LARGEST 0x477FE000u /* 65504, the largest finite binary16 */
-#define NORMAL 0x38800000u  /* 2^-14, the smallest normal one */
-#define REBIAS (112u << 23) /* between the exponents of both formats */
-#define INFINITE_16 0x7C00u /* exponents from here on mean infinity or no number */
-
-static uint32_t bits_of(float v)
-{
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return bits;
-}
-
-static float of_bits(uint32_t bits)
-{
-    float v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
-/* Both cases are computed and one is taken, for the sake of vectors. */
-static uint16_t half_of(float v)
-{
-    const uint32_t bits = bits_of(v), sign = bits >> 31 << 15;
-    uint32_t size = bits & INT32_MAX;
-    size = size < LARGEST ? size : LARGEST;
-    /* Half a unit less a bit, and that bit when the part that stays is odd. */
-    const uint32_t normal = (size - REBIAS + 0xFFFu + (size >> 13 & 1u)) >> 13;
-    /* A binary32 next to 1/2 has steps of 2^-24, the only ones below 2^-14. */
-    const uint32_t small = bits_of(of_bits(size) + 0.5f) - bits_of(0.5f);
-    return (uint16_t)(sign | (size < NORMAL ? small : normal));
-}
-
-static float of_half(uint32_t half)
-{
-    const uint32_t sign = (half & 0x8000u) << 16, size = half & 0x7FFFu;
-    const uint32_t small = bits_of((float)(int32_t)size * 0x1p-24f);
-    return of_bits(sign | (size < 0x400u ? small : (size << 13) + REBIAS));
-}
+enum {
+    FULL = ELV_CHUNK_PAYLOAD_MAX / 2,
+    PART = 128,
+    EXPONENT = 0x7C00, /* all of its bits set: infinity or no number */
+};
 
 static uint32_t chunks_max(uint32_t n, const struct elv_codec_arg *arg)
 {
@@ -54,6 +17,31 @@ static uint32_t chunks_max(uint32_t n, const struct elv_codec_arg *arg)
 }
 
 static uint32_t first_of(uint32_t index) { return index * FULL; }
+
+static void write_part(uint8_t *out, const float *v, uint32_t n)
+{
+    uint16_t half[PART];
+    elv_halves_of(half, v, n);
+    for (uint32_t i = 0; i < n; i++) {
+        out[2 * i] = (uint8_t)half[i];
+        out[2 * i + 1] = (uint8_t)(half[i] >> 8);
+    }
+}
+
+/* Whether all of them are finite. */
+static bool read_part(float *out, const uint8_t *in, uint32_t n)
+{
+    uint16_t half[PART];
+    uint32_t n_finite = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        half[i] = (uint16_t)(in[2 * i] | in[2 * i + 1] << 8);
+        n_finite += (half[i] & EXPONENT) != EXPONENT;
+    }
+    elv_halves_value(out, half, n);
+    return n_finite == n;
+}
+
+static uint32_t part_of(uint32_t n) { return n < PART ? n : PART; }
 
 static enum elv_err encode(const float *v, uint32_t n, uint32_t first, uint32_t index,
                            const struct elv_codec_arg *arg, uint8_t *out, size_t cap, size_t *len,
@@ -65,11 +53,8 @@ static enum elv_err encode(const float *v, uint32_t n, uint32_t first, uint32_t 
     const uint32_t taken = n - first < fit ? n - first : fit;
     if (taken == 0)
         return ELV_ERR_SPACE;
-    for (uint32_t i = 0; i < taken; i++) {
-        const uint16_t half = half_of(v[first + i]);
-        out[2 * i] = (uint8_t)half;
-        out[2 * i + 1] = (uint8_t)(half >> 8);
-    }
+    for (uint32_t i = 0; i < taken; i += PART)
+        write_part(out + 2 * i, v + first + i, part_of(taken - i));
     *len = 2 * taken;
     *count = taken;
     return ELV_OK;
@@ -83,14 +68,11 @@ static enum elv_err open_payload(struct elv_decoder *d)
 static enum elv_err next(struct elv_decoder *d, float *out, uint32_t cap, uint32_t *n)
 {
     const uint8_t *in = elv_rd_bytes(&d->in, 2 * (size_t)cap).at;
-    uint32_t n_finite = 0;
-    for (uint32_t i = 0; i < cap; i++) {
-        const uint32_t half = (uint32_t)in[2 * i] | (uint32_t)in[2 * i + 1] << 8;
-        n_finite += (half & INFINITE_16) != INFINITE_16;
-        out[i] = of_half(half);
-    }
+    bool finite = true;
+    for (uint32_t i = 0; i < cap; i += PART)
+        finite &= read_part(out + i, in + 2 * i, part_of(cap - i));
     *n = cap;
-    return n_finite == cap ? ELV_OK : ELV_ERR_RANGE;
+    return finite ? ELV_OK : ELV_ERR_RANGE;
 }
 
 const struct elv_codec elv_codec_f16 = {

@@ -29,7 +29,7 @@ static void pack(uint8_t *out, const int8_t *q, uint32_t n)
 static void quantise(uint8_t *out, const float *v, uint32_t n, float scale, uint32_t first,
                      const struct elv_codec_arg *arg)
 {
-    enum { PART = 256 };
+    enum { PART = 128 };
     for (uint32_t done = 0; done < n; done += PART) {
         int8_t q[PART];
         const uint32_t part = n - done < PART ? n - done : PART;

@@ -17,24 +17,10 @@ static uint32_t chunks_max(uint32_t n, const struct elv_codec_arg *arg)
 
 static uint32_t first_of(uint32_t index) { return index * FULL; }
 
-static uint32_t bits_of(float v)
-{
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return bits;
-}
-
-static float of_bits(uint32_t bits)
-{
-    float v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
 /* A magnitude as it enters the mean: 0 when it is so small that some machines make it 0. */
 static double size_of(float v)
 {
-    const float size = of_bits(bits_of(v) & INT32_MAX);
+    const float size = elv_f32_of_bits(elv_bits_of_f32(v) & INT32_MAX);
     return (double)(size < ELV_QUANT_SCALE_MIN ? 0.0f : size);
 }
 
@@ -59,7 +45,7 @@ static uint8_t eight(const float *v, uint32_t n)
 {
     uint32_t byte = 0;
     for (uint32_t k = 0; k < n; k++)
-        byte |= bits_of(v[k]) >> 31 << k;
+        byte |= (uint32_t)(elv_bits_of_f32(v[k]) < 0) << k;
     return (uint8_t)byte;
 }
 
@@ -105,9 +91,9 @@ static enum elv_err open_payload(struct elv_decoder *d)
     return d->scale >= 0.0f && d->scale <= FLT_MAX ? ELV_OK : ELV_ERR_RANGE;
 }
 
-static float value(uint32_t size, uint32_t byte, uint32_t k)
+static float value(float size, uint32_t byte, uint32_t k)
 {
-    return of_bits(size ^ ((byte & 1u << k) != 0 ? 0x80000000u : 0));
+    return (byte & 1u << k) != 0 ? -size : size;
 }
 
 /* Whole bytes, but for the last values. */
@@ -115,7 +101,7 @@ static enum elv_err next(struct elv_decoder *d, float *out, uint32_t cap, uint32
 {
     const uint32_t taken = cap < d->left ? cap - cap % 8 : cap;
     const uint8_t *in = elv_rd_bytes(&d->in, (taken + 7) / 8).at;
-    const uint32_t size = bits_of(d->scale);
+    const float size = d->scale;
     for (uint32_t i = 0; i < taken / 8; i++)
         for (uint32_t k = 0; k < 8; k++)
             out[8 * i + k] = value(size, in[i], k);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/half.h - IEEE 754 binary16, in integers: the same bits on every machine. */
+/* common/half.h - IEEE 754 binary16: the same bits on every machine.
+ *
+ * The conversion is done here, so no compiler or processor has to know the format. */
 #ifndef ELV_COMMON_HALF_H
 #define ELV_COMMON_HALF_H
 
@@ -17,6 +19,10 @@ uint16_t elv_half_of(float v);
 
 /* Exact. `h` is finite. */
 float elv_half_value(uint16_t h);
+
+/* The same for [n] of them, in vectors. */
+void elv_halves_of(uint16_t *h, const float *v, uint32_t n);
+void elv_halves_value(float *v, const uint16_t *h, uint32_t n);
 
 #ifdef __cplusplus
 }

@@ -7,8 +7,24 @@
 #define ELV_COMMON_QUANT_INTERNAL_H
 
 #include <stdint.h>
+#include <string.h>
 
 #define ELV_QUANT_SCALE_MIN 0x1p-100f
+
+/* As the bits of binary32, negative when the sign is. */
+static inline int32_t elv_bits_of_f32(float v)
+{
+    int32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+static inline float elv_f32_of_bits(int32_t bits)
+{
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
 
 /* The largest magnitude of `v` f32 [n], finite, over `most`, rounded once; 0 when that is below
  * ELV_QUANT_SCALE_MIN. */

@@ -10,18 +10,24 @@
 /* Wider intermediates (x87) would round twice and change the last bit. */
 _Static_assert(FLT_EVAL_METHOD == 0, "float expressions must be evaluated as float");
 
+/* The constants of Philox4x32: two multipliers, and what the keys grow by. */
+#define M0 0xD2511F53u
+#define M1 0xCD9E8D57u
+#define W0 0x9E3779B9u /* golden ratio */
+#define W1 0xBB67AE85u /* sqrt(3) - 1 */
+
 void elv_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2])
 {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
     uint32_t k0 = key[0], k1 = key[1];
     for (unsigned round = 0; round < 10; round++) {
-        const uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+        const uint64_t p0 = (uint64_t)M0 * c0, p1 = (uint64_t)M1 * c2;
         c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
         c1 = (uint32_t)p1;
         c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
         c3 = (uint32_t)p0;
-        k0 += 0x9E3779B9u; /* golden ratio */
-        k1 += 0xBB67AE85u; /* sqrt(3) - 1 */
+        k0 += W0;
+        k1 += W1;
     }
     out[0] = c0;
     out[1] = c1;
@@ -63,6 +69,50 @@ uint32_t elv_rng_u32(struct elv_rng *r)
         draw_block(r);
     r->at++;
     return r->block[word];
+}
+
+enum { WIDE = 32 };
+
+/* Many blocks side by side, for compilers to make vectors of: the words of one are a chain of
+ * multiplications, each of which waits for the one before. */
+static void draw_wide(const struct elv_rng *r, uint32_t out[4 * WIDE])
+{
+    uint32_t c0[WIDE], c1[WIDE], c2[WIDE], c3[WIDE];
+    uint32_t k0 = (uint32_t)r->key.seed, k1 = (uint32_t)(r->key.seed >> 32);
+    for (uint32_t i = 0; i < WIDE; i++) {
+        const uint64_t block = r->at / 4 + i;
+        c0[i] = (uint32_t)block;
+        c1[i] = ((uint32_t)(block >> 32) & 0xFFFFFFu) | (uint32_t)r->key.purpose << 24;
+        c2[i] = r->key.round;
+        c3[i] = r->key.client;
+    }
+    for (unsigned round = 0; round < 10; round++) {
+        for (uint32_t i = 0; i < WIDE; i++) {
+            const uint64_t p0 = (uint64_t)M0 * c0[i], p1 = (uint64_t)M1 * c2[i];
+            c0[i] = (uint32_t)(p1 >> 32) ^ c1[i] ^ k0;
+            c1[i] = (uint32_t)p1;
+            c2[i] = (uint32_t)(p0 >> 32) ^ c3[i] ^ k1;
+            c3[i] = (uint32_t)p0;
+        }
+        k0 += W0;
+        k1 += W1;
+    }
+    for (uint32_t i = 0; i < WIDE; i++) {
+        out[4 * i] = c0[i];
+        out[4 * i + 1] = c1[i];
+        out[4 * i + 2] = c2[i];
+        out[4 * i + 3] = c3[i];
+    }
+}
+
+void elv_rng_words(struct elv_rng *r, uint32_t *out, uint32_t n)
+{
+    for (; n > 0 && (r->at % 4 != 0 || n < 4 * WIDE); n--)
+        *out++ = elv_rng_u32(r);
+    for (; n >= 4 * WIDE; n -= 4 * WIDE, out += 4 * WIDE, r->at += 4 * WIDE)
+        draw_wide(r, out);
+    for (; n > 0; n--)
+        *out++ = elv_rng_u32(r);
 }
 
 uint64_t elv_rng_u64(struct elv_rng *r)

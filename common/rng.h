@@ -53,6 +53,8 @@ struct elv_rng elv_rng_of(struct elv_rng_key key);
 void elv_rng_seek(struct elv_rng *r, uint64_t at);
 
 uint32_t elv_rng_u32(struct elv_rng *r);
+/* The next `n` words, as so many calls give them but faster. */
+void elv_rng_words(struct elv_rng *r, uint32_t *out, uint32_t n);
 uint64_t elv_rng_u64(struct elv_rng *r);
 
 /* Uniform in [0, n), without bias; n >= 1. Draws one word, rarely more.

@@ -69,8 +69,9 @@ struct program {
     /* What is told. */
     uint64_t seen; /* notes */
     struct elv_follow told;
-    elv_time_us stop_at; /* when lingering ends */
-    bool failed;         /* the store will take nothing more */
+    struct elv_coap_traffic traffic; /* when the last round ended */
+    elv_time_us stop_at;             /* when lingering ends */
+    bool failed;                     /* the store will take nothing more */
     elv_time_us keys_at;
     char model_path[ELV_SERVER_PATH_MAX];
 };
@@ -164,7 +165,9 @@ static struct elv_run_facts facts(const struct program *p)
 {
     return (struct elv_run_facts){.train_seconds = elv_follow_seconds(&p->told),
                                   .peak_rss_kib = peak_rss_kib(),
-                                  .model = p->model_path};
+                                  .model = p->model_path,
+                                  .wire_up = elv_coap_server_stats(p->coap)->traffic.wire_in,
+                                  .wire_down = elv_coap_server_stats(p->coap)->traffic.wire_out};
 }
 
 /* Counters of the ports; the keys are promises. */
@@ -188,6 +191,8 @@ static uint32_t figures(const struct program *p, struct elv_figure out[FIGURES_M
         {"notifications", c->notifications},
         {"payload_bytes_in", c->bytes_in},
         {"payload_bytes_out", c->bytes_out},
+        {"datagrams_in", c->traffic.datagrams_in},
+        {"datagrams_out", c->traffic.datagrams_out},
         {"transactions", d.transactions},
         {"transaction_batches", d.batches},
         {"transactions_failed", d.failures},
@@ -268,9 +273,22 @@ static void give_up_on_store(struct program *p)
     elv_log_end(&l);
 }
 
-static void follow(struct program *p, const struct elv_note *n)
+/* What went over the wire since the round before ended is counted as this one's. */
+static void take_traffic(struct program *p, struct elv_round_report *r)
+{
+    const struct elv_coap_traffic *now = &elv_coap_server_stats(p->coap)->traffic;
+    r->wire_up = now->wire_in - p->traffic.wire_in;
+    r->wire_down = now->wire_out - p->traffic.wire_out;
+    p->traffic = *now;
+}
+
+static void follow(struct program *p, const struct elv_note *note)
 {
     struct elv_round_line lines[2];
+    struct elv_note told = *note;
+    const struct elv_note *n = &told;
+    if (n->kind == ELV_NOTE_ROUND_CLOSED || n->kind == ELV_NOTE_ROUND_ABANDONED)
+        take_traffic(p, &told.report);
     log_note(p, n);
     if (n->kind == ELV_NOTE_STORE_FAILED)
         give_up_on_store(p);

@@ -57,6 +57,9 @@ struct elv_round_report {
     uint32_t n_discarded;          /* of those refused, by the policy: of no use to it */
     uint32_t wanted;               /* updates the policy waited for; 0: no number in particular */
     double staleness;              /* mean over those used: updates that came between */
+    uint64_t wire_up, wire_down;   /* what the program's sockets received and sent since the round
+                                      before, headers, handshakes and repeats included; the program
+                                      fills them in */
 };
 
 struct elv_note {

@@ -61,6 +61,8 @@ void elv_report_round(struct elv_line *out, const struct elv_round_line *line)
     put_uint(out, " wanted=", r->wanted);
     put_uint(out, " discarded=", r->n_discarded);
     put_fixed(out, " staleness=", r->staleness, 2);
+    put_uint(out, " wire_bytes_up=", r->wire_up);
+    put_uint(out, " wire_bytes_down=", r->wire_down);
 }
 
 void elv_report_table(struct elv_line *out, const struct elv_server_stats *stats,
@@ -75,7 +77,9 @@ void elv_report_table(struct elv_line *out, const struct elv_server_stats *stats
     put_uint(out, " refused, ", stats->updates_declined + stats->updates_failed);
     put_fixed(out, " declined or failed\nchunks       ", (double)stats->bytes_up / 1048576, 1);
     put_fixed(out, " MiB up, ", (double)stats->bytes_down / 1048576, 1);
-    elv_line_add(out, " MiB down\n");
+    put_fixed(out, " MiB down\nwire         ", (double)facts->wire_up / 1048576, 1);
+    put_fixed(out, " MiB up, ", (double)facts->wire_down / 1048576, 1);
+    elv_line_add(out, " MiB down, headers, handshakes and repeats included\n");
     if (stats->best_accuracy < 0)
         return;
     put_uint(out, "best         version ", stats->best_version);
@@ -104,6 +108,10 @@ void elv_report_result(struct elv_line *out, const struct elv_server_stats *stat
     elv_line_add(out, " version=" ELV_VERSION);
     put_uint(out, " updates_discarded=", stats->updates_discarded);
     put_uint(out, " lapsed=", stats->lapsed);
+    put_uint(out, " bytes_up=", stats->bytes_up);
+    put_uint(out, " bytes_down=", stats->bytes_down);
+    put_uint(out, " wire_bytes_up=", facts->wire_up);
+    put_uint(out, " wire_bytes_down=", facts->wire_down);
 }
 
 /* JSON has no NaN: what is unknown is null. */
@@ -235,6 +243,8 @@ void elv_report_json(struct elv_line *out, const struct elv_server_stats *s,
     put_uint(out, ",\"wanted\":", s->wanted);
     put_last(out, &last->report);
     put_uint(out, ",\"lapsed\":", s->lapsed);
+    put_uint(out, ",\"wire_bytes_up\":", facts->wire_up);
+    put_uint(out, ",\"wire_bytes_down\":", facts->wire_down);
     put_figures(out, facts);
     elv_line_add(out, "}\n");
 }

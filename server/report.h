@@ -32,6 +32,7 @@ struct elv_run_facts {
     const char *model;                /* path of the file */
     const struct elv_figure *figures; /* told in the JSON object */
     uint32_t n_figures;
+    uint64_t wire_up, wire_down; /* what the sockets received and sent, as in a round's report */
 };
 
 /* The table before the last line, lines ended. */

@@ -143,19 +143,17 @@ static bool rotate_holds(const struct codec_trial *t)
 
 /* By the codec's number. */
 static const struct codec_case cases[] = {
-    [ELV_CODEC_F32] = {{0}, 1, f32_len, f32_holds},
-    [ELV_CODEC_Q8] = {{0, -1}, 2, q8_len, q8_holds},
-    [ELV_CODEC_F16] = {{0}, 1, f16_len, f16_holds},
-    [ELV_CODEC_Q4] = {{0, -1}, 2, q4_len, q4_holds},
-    [ELV_CODEC_SIGN] = {{0}, 1, sign_len, sign_holds},
-    [ELV_CODEC_TERNARY] = {{0.01f, 0.5f, 1e-6f}, 3, NULL, ternary_holds},
-    [ELV_CODEC_TOPK] = {{0.05f, 0.5f, 1e-6f}, 3, NULL, topk_holds},
-    [ELV_CODEC_ROTATE] = {{1, 2, 4, -3}, 4, NULL, rotate_holds},
+    [ELV_CODEC_F32] = {{0}, 1, f32_len, false, f32_holds},
+    [ELV_CODEC_Q8] = {{0, -1}, 2, q8_len, false, q8_holds},
+    [ELV_CODEC_F16] = {{0}, 1, f16_len, false, f16_holds},
+    [ELV_CODEC_Q4] = {{0, -1}, 2, q4_len, false, q4_holds},
+    [ELV_CODEC_SIGN] = {{0}, 1, sign_len, false, sign_holds},
+    [ELV_CODEC_TERNARY] = {{0.01f, 0.5f, 1e-6f}, 3, NULL, true, ternary_holds},
+    [ELV_CODEC_TOPK] = {{0.05f, 0.5f, 1e-6f}, 3, NULL, true, topk_holds},
+    [ELV_CODEC_ROTATE] = {{1, 2, 4, -3}, 4, NULL, false, rotate_holds},
 };
 
 const struct codec_case *codec_case_of(uint8_t id)
 {
     return id < sizeof cases / sizeof cases[0] && cases[id].holds != NULL ? &cases[id] : NULL;
 }
-
-bool codec_open_ended(uint8_t id) { return id == ELV_CODEC_TERNARY || id == ELV_CODEC_TOPK; }

@@ -21,13 +21,13 @@ struct codec_case {
     uint32_t n_params;
     /* The payload's length where the count alone decides it; NULL for other codecs. */
     size_t (*len_of)(uint32_t count);
+    /* What is left of a payload cut short may be one: of the same values, the last ones zero. */
+    bool open_ended;
     /* Whether `back` is as near to the values as the codec promises. */
     bool (*holds)(const struct codec_trial *t);
 };
 
 /* NULL when there is no row. */
 const struct codec_case *codec_case_of(uint8_t id);
-/* Whether what is left of a payload cut short may be one, of the same values with zeros behind. */
-bool codec_open_ended(uint8_t id);
 
 #endif

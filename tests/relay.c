@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,11 @@ struct relay {
     socklen_t server_len;
     int listen_fd, epoll_fd;
     uint16_t port;
-    uint64_t random, order;
+    struct elv_sim_way way[2]; /* [0] towards the server */
+    struct elv_sim_lane lane[2];
+    struct elv_rng rng;
+    int64_t start, moves; /* when it was opened; when the addresses change next */
+    uint64_t order;
     struct client client[RELAY_CLIENTS_MAX];
     uint32_t n_clients;
     struct held *heap[QUEUE_MAX]; /* earliest first */
@@ -54,17 +59,6 @@ int64_t relay_now(void)
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
-
-/* SplitMix64 (Steele, Lea and Flood, 2014). */
-static uint64_t draw(struct relay *r)
-{
-    uint64_t z = r->random += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-static bool chance(struct relay *r, uint32_t ppm) { return draw(r) % 1000000 < ppm; }
 
 static bool earlier(const struct held *a, const struct held *b)
 {
@@ -105,7 +99,8 @@ static struct held *pop(struct relay *r)
     }
 }
 
-static void hold(struct relay *r, uint32_t client, bool to_server, const uint8_t *at, size_t len)
+static void hold(struct relay *r, uint32_t client, bool to_server, const uint8_t *at, size_t len,
+                 int64_t due)
 {
     if (r->n_held == QUEUE_MAX || len > DATAGRAM_MAX) {
         r->stats.overrun++;
@@ -116,9 +111,7 @@ static void hold(struct relay *r, uint32_t client, bool to_server, const uint8_t
         r->stats.overrun++;
         return;
     }
-    h->due = relay_now() + r->cfg.delay_us;
-    if (r->cfg.jitter_us > 0)
-        h->due += (int64_t)(draw(r) % (uint64_t)(r->cfg.jitter_us + 1));
+    h->due = due;
     h->order = r->order++;
     h->client = client;
     h->to_server = to_server;
@@ -131,19 +124,18 @@ static void accept_datagram(struct relay *r, uint32_t client, bool to_server, co
                             size_t len)
 {
     const int way = to_server ? 0 : 1;
+    const size_t bytes = len + r->cfg.headers;
     r->stats.datagrams[way]++;
     r->stats.bytes[way] += len;
     if (r->cfg.tap != NULL)
         r->cfg.tap(r->cfg.tap_ctx, to_server, at, len);
-    if (chance(r, r->cfg.loss_ppm)) {
-        r->stats.lost[way]++;
-        return;
-    }
-    hold(r, client, to_server, at, len);
-    if (chance(r, r->cfg.duplicate_ppm)) {
-        r->stats.duplicated[way]++;
-        hold(r, client, to_server, at, len);
-    }
+    const struct elv_sim_passage p =
+        elv_sim_pass(&r->lane[way], &r->way[way], &r->rng, relay_now() - r->start, bytes);
+    elv_sim_fates_count(&r->stats.fates[way], &p, bytes);
+    r->stats.lost[way] += p.n == 0;
+    r->stats.duplicated[way] += p.n == 2;
+    for (uint32_t i = 0; i < p.n; i++)
+        hold(r, client, to_server, at, len, r->start + p.at[i]);
 }
 
 static void grow(int fd)
@@ -245,11 +237,23 @@ void relay_step(struct relay *r)
             read_server(r, got[i].data.u32);
     }
     send_due(r);
+    if (r->moves <= relay_now())
+        relay_move(r);
 }
 
 int64_t relay_deadline(const struct relay *r)
 {
-    return r->n_held != 0 ? r->heap[0]->due : INT64_MAX;
+    return r->n_held != 0 && r->heap[0]->due < r->moves ? r->heap[0]->due : r->moves;
+}
+
+void relay_wait(const struct relay *r, int64_t us)
+{
+    struct pollfd in = {.fd = r->epoll_fd, .events = POLLIN};
+    const int64_t now = relay_now(), due = relay_deadline(r);
+    if (due < now + us)
+        us = due > now ? due - now : 0;
+    const struct timespec wait = {us / 1000000, us % 1000000 * 1000};
+    (void)ppoll(&in, 1, &wait, NULL);
 }
 
 static int resolve(struct relay *r)
@@ -284,13 +288,29 @@ static int open_listen(struct relay *r)
     return 0;
 }
 
+static void open_lanes(struct relay *r)
+{
+    const struct relay_cfg *cfg = &r->cfg;
+    const struct elv_sim_way plain = {
+        .loss_ppm = cfg->loss_ppm,
+        .duplicate_ppm = cfg->duplicate_ppm,
+        .delay = {.min_us = cfg->delay_us, .spread_us = cfg->jitter_us}};
+    r->way[0] = cfg->up != NULL ? *cfg->up : plain;
+    r->way[1] = cfg->down != NULL ? *cfg->down : plain;
+    r->rng = elv_rng_of((struct elv_rng_key){.seed = cfg->seed, .purpose = ELV_RNG_NETWORK});
+    r->start = relay_now();
+    r->moves = INT64_MAX;
+    if (r->way[1].moves.first_us > 0)
+        r->moves = r->start + r->way[1].moves.first_us;
+}
+
 struct relay *relay_open(const struct relay_cfg *cfg)
 {
     struct relay *r = calloc(1, sizeof *r);
     if (r == NULL)
         return NULL;
     r->cfg = *cfg;
-    r->random = cfg->seed;
+    open_lanes(r);
     r->listen_fd = r->epoll_fd = -1;
     if (resolve(r) != 0 || open_listen(r) != 0) {
         const int why = errno;
@@ -320,6 +340,9 @@ void relay_close(struct relay *r)
 
 void relay_move(struct relay *r)
 {
+    const elv_time_us next = elv_sim_times_next(&r->way[1].moves, relay_now() - r->start);
+    r->moves = next == ELV_NEVER ? INT64_MAX : r->start + next;
+    r->stats.moves++;
     for (uint32_t i = 0; i < r->n_clients; i++) {
         const int fd = open_upstream(r, i);
         if (fd < 0)
@@ -332,10 +355,15 @@ void relay_move(struct relay *r)
 void relay_inject(struct relay *r, bool from_client, const uint8_t *datagram, size_t len)
 {
     if (r->n_clients != 0)
-        hold(r, r->n_clients - 1, from_client, datagram, len);
+        hold(r, r->n_clients - 1, from_client, datagram, len,
+             relay_now() + r->way[from_client ? 0 : 1].delay.min_us);
 }
 
 uint16_t relay_port(const struct relay *r) { return r->port; }
 int relay_fd(const struct relay *r) { return r->epoll_fd; }
-void relay_set_loss(struct relay *r, uint32_t ppm) { r->cfg.loss_ppm = ppm; }
+void relay_set_loss(struct relay *r, uint32_t ppm)
+{
+    r->way[0].loss_ppm = r->way[1].loss_ppm = ppm;
+}
+void relay_set_mtu(struct relay *r, uint32_t mtu) { r->way[0].mtu = r->way[1].mtu = mtu; }
 const struct relay_stats *relay_stats(const struct relay *r) { return &r->stats; }

@@ -2,13 +2,13 @@
 /* tests/relay_main.c - the bad network of relay.h as a program.
  *
  *     relay_main --server HOST:PORT [--listen PORT] [--seed N] [--loss PPM] [--duplicate PPM]
- *                [--delay-us N] [--jitter-us N]
+ *                [--delay-us N] [--jitter-us N] [--profile NAME] [--mtu N]
  *
- * Prints "port N" once it listens, runs until SIGTERM or SIGINT, moves all clients to new addresses
- * at SIGUSR1, and then prints what it did to the datagrams, and how many of them were foreign: not
- * whole DTLS 1.2 records, or with contents before there were keys. */
+ * A profile (ports/sim/profiles.c) takes the place of the four before it. Prints "port N" once it
+ * listens, runs until SIGTERM or SIGINT, moves all clients to new addresses at SIGUSR1, and then
+ * prints what it did to the datagrams, and how many of them were foreign: not whole DTLS 1.2
+ * records, or with contents before there were keys. */
 #define _POSIX_C_SOURCE 200809L
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +67,21 @@ static long long number(const char *text)
     return n;
 }
 
-static void parse(int argc, char **argv, struct relay_cfg *cfg)
+enum { IP_AND_UDP = 28 };
+
+static void take_profile(struct relay_cfg *cfg, const char *name)
+{
+    const struct elv_sim_profile *p = elv_sim_profile(name, strlen(name));
+    if (p == NULL) {
+        fprintf(stderr, "relay: unknown profile %s; give " ELV_SIM_PROFILES "\n", name);
+        exit(2);
+    }
+    cfg->up = &p->up;
+    cfg->down = &p->down;
+    cfg->headers = IP_AND_UDP;
+}
+
+static void parse(int argc, char **argv, struct relay_cfg *cfg, uint32_t *mtu)
 {
     static char host[256];
     for (int i = 1; i + 1 < argc; i += 2) {
@@ -89,6 +103,10 @@ static void parse(int argc, char **argv, struct relay_cfg *cfg)
             cfg->delay_us = number(value);
         } else if (strcmp(name, "--jitter-us") == 0) {
             cfg->jitter_us = number(value);
+        } else if (strcmp(name, "--profile") == 0) {
+            take_profile(cfg, value);
+        } else if (strcmp(name, "--mtu") == 0) {
+            *mtu = (uint32_t)number(value);
         } else {
             fprintf(stderr, "relay: unknown argument %s\n", name);
             exit(2);
@@ -96,54 +114,57 @@ static void parse(int argc, char **argv, struct relay_cfg *cfg)
     }
     if (cfg->server_host == NULL || argc % 2 == 0) {
         fprintf(stderr, "usage: relay_main --server HOST:PORT [--listen PORT] [--seed N]"
-                        " [--loss PPM] [--duplicate PPM] [--delay-us N] [--jitter-us N]\n");
+                        " [--loss PPM] [--duplicate PPM] [--delay-us N] [--jitter-us N]"
+                        " [--profile NAME] [--mtu N]\n");
         exit(2);
     }
 }
 
-static void wait_for(struct relay *r)
+static void print_way(const struct relay_stats *s, int way)
 {
-    struct pollfd in = {.fd = relay_fd(r), .events = POLLIN};
-    const int64_t due = relay_deadline(r);
-    int timeout = 1000;
-    if (due != INT64_MAX) {
-        const int64_t left = due - relay_now();
-        timeout = left <= 0 ? 0 : left < 1000000 ? (int)((left + 999) / 1000) : 1000;
-    }
-    (void)poll(&in, 1, timeout);
+    const struct elv_sim_fates *f = &s->fates[way];
+    printf("%s datagrams=%llu lost=%llu duplicated=%llu bytes=%llu foreign=%llu\n",
+           way ? "down" : "up", (unsigned long long)s->datagrams[way],
+           (unsigned long long)s->lost[way], (unsigned long long)s->duplicated[way],
+           (unsigned long long)s->bytes[way], (unsigned long long)foreign[way]);
+    printf("%s queued_ms=%lld", way ? "down" : "up", (long long)(f->wait_longest_us / 1000));
+    for (int i = ELV_SIM_BURST; i < ELV_SIM_FATES; i++)
+        if (f->n[i] != 0)
+            printf(" %s=%llu", elv_sim_fate_name((enum elv_sim_fate)i),
+                   (unsigned long long)f->n[i]);
+    printf("\n");
 }
 
 int main(int argc, char **argv)
 {
     struct relay_cfg cfg = {.seed = 1, .tap = look};
+    uint32_t mtu = 0;
     struct sigaction sa;
     memset(&sa, 0, sizeof sa);
     sa.sa_handler = on_signal;
-    parse(argc, argv, &cfg);
+    parse(argc, argv, &cfg, &mtu);
     struct relay *r = relay_open(&cfg);
     if (r == NULL) {
         perror("relay");
         return 1;
     }
+    if (mtu > 0)
+        relay_set_mtu(r, mtu);
     sigaction(SIGTERM, &sa, NULL);
     sigaction(SIGINT, &sa, NULL);
     sigaction(SIGUSR1, &sa, NULL);
     printf("port %u\n", (unsigned)relay_port(r));
     fflush(stdout);
     while (!stop) {
-        wait_for(r);
+        relay_wait(r, 1000000);
         if (move) {
             move = 0;
             relay_move(r);
         }
         relay_step(r);
     }
-    const struct relay_stats *s = relay_stats(r);
-    for (int way = 0; way < 2; way++)
-        printf("%s datagrams=%llu lost=%llu duplicated=%llu bytes=%llu foreign=%llu\n",
-               way ? "down" : "up", (unsigned long long)s->datagrams[way],
-               (unsigned long long)s->lost[way], (unsigned long long)s->duplicated[way],
-               (unsigned long long)s->bytes[way], (unsigned long long)foreign[way]);
+    print_way(relay_stats(r), 0);
+    print_way(relay_stats(r), 1);
     relay_close(r);
     return 0;
 }

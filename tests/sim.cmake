@@ -5,6 +5,7 @@ set(fleet sim_fleet.c sim_history.c sim_recipe.c sim_updates.c sim_vandal.c sim_
 
 elv_test(test_sim_queue elv_port_sim)
 elv_test(test_sim_disk elv_port_sim)
+elv_test(test_sim_link elv_port_sim)
 elv_test(test_sim_world elv_port_sim)
 elv_test(test_swarm swarm_case.c elv_sim_lab)
 elv_test(test_swarm_stream swarm_case.c elv_sim_lab)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/codec.h"
 #include "tests/client_world.h"
 
 #include <cmocka.h>
@@ -83,6 +84,41 @@ static void a_q8_update_is_close_and_a_quarter_of_the_bytes(void **state)
     check_update(0, 101, 0.3f / 127);
     assert_in_range(w.client.stats.bytes_up, w.server.model.n_params,
                     w.server.model.n_params * 11 / 10);
+}
+
+/* The update of an assignment, rounded by its own dice. */
+static void check_rounded(uint32_t assignment)
+{
+    static float want[PARAMS_MAX], back[PARAMS_MAX], got[PARAMS_MAX];
+    const struct elv_codec *q8 = elv_codec_by_id(ELV_CODEC_Q8);
+    const struct elv_codec_arg arg = {.seed = elv_delta_seed(42, assignment), .param = -1.0f};
+    const uint32_t n = w.server.model.n_shared;
+    expect_update(0, assignment + 100, want);
+    for (uint32_t first = 0, count; first < n; first += count) {
+        uint8_t bytes[ELV_CHUNK_PAYLOAD_MAX];
+        size_t len;
+        assert_int_equal(q8->encode(want, n, first, 0, &arg, bytes, sizeof bytes, &len, &count),
+                         ELV_OK);
+        assert_int_equal(elv_codec_decode(q8, (struct elv_bytes){bytes, len}, count, back + first),
+                         ELV_OK);
+    }
+    server_update(&w.server, got);
+    assert_memory_equal(got, back, n * sizeof *got);
+}
+
+static void each_assignment_rounds_at_random_by_dice_of_its_own(void **state)
+{
+    (void)state;
+    w.server.manifest.up[0].param = w.server.ticket.up.param = -1.0f;
+    server_encode_manifest(&w.server);
+    world_start(&w);
+    world_until(&w, decided);
+    check_rounded(1);
+    server_offer(&w.server, 2, 0);
+    w.server.n_decided = 0;
+    world_until(&w, decided);
+    check_rounded(2);
+    assert_int_not_equal(elv_delta_seed(42, 1), elv_delta_seed(42, 2));
 }
 
 static void next(uint32_t assignment, uint32_t version)
@@ -1456,6 +1492,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_client_trains_from_the_seed_and_its_update_is_what_it_learnt),
         TEST(a_q8_update_is_close_and_a_quarter_of_the_bytes),
+        TEST(each_assignment_rounds_at_random_by_dice_of_its_own),
         TEST(later_versions_come_by_steps_when_that_is_cheaper),
         TEST(a_newcomer_starts_from_the_seed_and_takes_all_steps),
         TEST(out_of_reach_of_the_steps_the_full_model_is_fetched),

@@ -137,11 +137,14 @@ static void a_line_reads_as_promised(void **state)
                    .took = 2410499,
                    .n_discarded = 1,
                    .wanted = 6,
-                   .staleness = 1.25}};
+                   .staleness = 1.25,
+                   .wire_up = 150321,
+                   .wire_down = 4321}};
     elv_report_round(&out, &line);
     assert_string_equal(text, "round 3 accuracy=0.8124 balanced_accuracy=0.7999 loss=1.5000 used=6 "
                               "late=2 refused=0 bytes_up=126660 bytes_down=0 seconds=2.410 "
-                              "wanted=6 discarded=1 staleness=1.25");
+                              "wanted=6 discarded=1 staleness=1.25 wire_bytes_up=150321 "
+                              "wire_bytes_down=4321");
 }
 
 static void what_is_unknown_says_so(void **state)
@@ -153,7 +156,8 @@ static void what_is_unknown_says_so(void **state)
     elv_report_round(&out, &line);
     assert_string_equal(text, "round 1 accuracy=nan balanced_accuracy=nan loss=nan used=0 late=0 "
                               "refused=0 bytes_up=0 bytes_down=0 seconds=0.000 "
-                              "wanted=0 discarded=0 staleness=0.00");
+                              "wanted=0 discarded=0 staleness=0.00 wire_bytes_up=0 "
+                              "wire_bytes_down=0");
 }
 
 static void a_result_reads_as_promised(void **state)
@@ -169,14 +173,19 @@ static void a_result_reads_as_promised(void **state)
                                            .bytes_up = 1519921,
                                            .worst_overrun = 1001,
                                            .model = {0xab}};
-    const struct elv_run_facts facts = {
-        .train_seconds = 49.349, .peak_rss_kib = 23668, .model = "m.safetensors"};
+    const struct elv_run_facts facts = {.train_seconds = 49.349,
+                                        .peak_rss_kib = 23668,
+                                        .model = "m.safetensors",
+                                        .wire_up = 1700000,
+                                        .wire_down = 33};
     elv_report_result(&out, &stats, &follow.line, &facts);
     assert_non_null(strstr(text, "rounds=12 train_seconds=49.35 updates_used=72 updates_late=24 "
                                  "updates_refused=0 bytes_up_per_client_round=21110 "
                                  "server_peak_rss_kib=23668 worst_round_overrun_ms=2 "
                                  "model=m.safetensors digest=ab00"));
-    assert_non_null(strstr(text, " version=" ELV_VERSION " updates_discarded=3 lapsed=2"));
+    assert_non_null(strstr(text,
+                           " version=" ELV_VERSION " updates_discarded=3 lapsed=2 bytes_up=1519921 "
+                           "bytes_down=0 wire_bytes_up=1700000 wire_bytes_down=33"));
 }
 
 static void the_statistics_hold_the_sums_the_clients_named(void **state)
@@ -209,7 +218,7 @@ static void the_statistics_say_what_became_of_the_updates(void **state)
                                            .updates_discarded = 4,
                                            .wanted = 5,
                                            .lapsed = 1};
-    const struct elv_run_facts facts = {.model = "m.safetensors"};
+    const struct elv_run_facts facts = {.model = "m.safetensors", .wire_up = 5, .wire_down = 6};
     const struct elv_round_line last = {
         .report = {.n_used = 6, .n_late = 1, .n_discarded = 2, .wanted = 6, .staleness = 0.5}};
     elv_report_json(&out, &stats, &last, &facts);
@@ -217,7 +226,8 @@ static void the_statistics_say_what_became_of_the_updates(void **state)
     assert_non_null(strstr(text,
                            ",\"updates_discarded\":4,\"wanted\":5,\"last_round\":{\"wanted\":6,"
                            "\"used\":6,\"late\":1,\"discarded\":2,\"refused\":0,"
-                           "\"staleness\":0.500},\"lapsed\":1}\n"));
+                           "\"staleness\":0.500},\"lapsed\":1,\"wire_bytes_up\":5,"
+                           "\"wire_bytes_down\":6}\n"));
 }
 
 static void a_table_sums_the_run_up(void **state)
@@ -233,11 +243,13 @@ static void a_table_sums_the_run_up(void **state)
                                      .bytes_up = 3 << 19,
                                      .best_version = 11,
                                      .best_accuracy = 0.87654};
-    const struct elv_run_facts facts = {.train_seconds = 49.34};
+    const struct elv_run_facts facts = {.train_seconds = 49.34, .wire_up = 5 << 19};
     elv_report_table(&out, &stats, &facts);
     assert_string_equal(text, "rounds       12 versions, 1 rounds abandoned, 49.3 s\n"
                               "updates      72 used, 0 late, 0 refused, 3 declined or failed\n"
                               "chunks       1.5 MiB up, 0.0 MiB down\n"
+                              "wire         2.5 MiB up, 0.0 MiB down, headers, handshakes and "
+                              "repeats included\n"
                               "best         version 11 with accuracy 0.8765\n");
     stats.best_accuracy = -1; /* never evaluated */
     out = elv_line_of(text, sizeof text);

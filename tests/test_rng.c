@@ -70,6 +70,25 @@ static void seeking_meets_the_words_drawn_in_order(void **state)
     assert_int_not_equal(far, words[0]);
 }
 
+static void words_drawn_together_are_the_words_drawn_one_by_one(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {0, 1, 3, 4, 127, 128, 129, 131, 256, 600};
+    for (uint32_t start = 0; start < 6; start++) {
+        for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+            uint32_t got[601];
+            struct elv_rng one = stream(11, 12, 13), many = stream(11, 12, 13);
+            const uint64_t at = start + ((uint64_t)start << 33); /* beyond a counter's first word */
+            elv_rng_seek(&one, at);
+            elv_rng_seek(&many, at);
+            elv_rng_words(&many, got, sizes[k]);
+            got[sizes[k]] = elv_rng_u32(&many);
+            for (uint32_t i = 0; i <= sizes[k]; i++)
+                assert_int_equal(got[i], elv_rng_u32(&one));
+        }
+    }
+}
+
 static void bounded_numbers_stay_below_and_reach_every_value(void **state)
 {
     (void)state;
@@ -175,6 +194,7 @@ int main(void)
         cmocka_unit_test(the_bijection_gives_the_published_words),
         cmocka_unit_test(every_part_of_the_name_changes_the_stream),
         cmocka_unit_test(seeking_meets_the_words_drawn_in_order),
+        cmocka_unit_test(words_drawn_together_are_the_words_drawn_one_by_one),
         cmocka_unit_test(bounded_numbers_stay_below_and_reach_every_value),
         cmocka_unit_test(large_bounds_are_not_biased),
         cmocka_unit_test(unit_numbers_fill_the_half_open_interval),

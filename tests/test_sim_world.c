@@ -439,6 +439,26 @@ static void a_narrow_line_makes_packets_wait_their_turn(void **state)
     elv_sim_free(f->w);
 }
 
+static void each_direction_can_be_a_way_of_its_own(void **state)
+{
+    (void)state;
+    const struct elv_sim_way up = {.delay.min_us = 300000}, down = {.mtu = 1};
+    struct fixture *f = set_up(&fx, 9, (struct elv_sim_link){.up = &up},
+                               (struct pinger){.total = 10, .every_us = SECOND});
+    run(f, 20 * SECOND);
+    assert_int_equal(f->p.answered, 10);
+    assert_true(elv_sim_stats(f->w).up.n[ELV_SIM_ARRIVED] >= 10);
+    elv_sim_free(f->w);
+
+    set_up(&fx, 9, (struct elv_sim_link){.up = &up, .down = &down, .cut_up = false},
+           (struct pinger){.total = 10, .every_us = SECOND});
+    run(f, 20 * SECOND);
+    assert_int_equal(f->p.answered, 0);
+    const struct elv_sim_stats s = elv_sim_stats(f->w);
+    assert_true(s.down.put > 0 && s.down.n[ELV_SIM_LONG] == s.down.put);
+    elv_sim_free(f->w);
+}
+
 static void a_forgotten_question_is_never_answered(void **state)
 {
     (void)state;
@@ -777,6 +797,7 @@ int main(void)
         cmocka_unit_test(packets_overtake_each_other_only_when_told_to),
         cmocka_unit_test(a_one_way_partition_is_one_way),
         cmocka_unit_test(a_narrow_line_makes_packets_wait_their_turn),
+        cmocka_unit_test(each_direction_can_be_a_way_of_its_own),
         cmocka_unit_test(a_forgotten_question_is_never_answered),
         cmocka_unit_test(an_observer_hears_of_each_change),
         cmocka_unit_test(work_takes_its_time_and_other_things_happen_meanwhile),

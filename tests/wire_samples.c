@@ -302,6 +302,69 @@ static void chunk_update_deflated(struct elv_chunk *c, uint8_t payload[ELV_CHUNK
     count_up(c->tag, sizeof c->tag, 0x88);
 }
 
+/* A whole chunk and one value more. */
+static void dense(struct elv_chunk *c, uint8_t *payload, struct elv_codec_choice choice,
+                  uint32_t each)
+{
+    float v[8000];
+    for (uint32_t i = 0; i <= each; i++)
+        v[i] = (float)((int32_t)(i * i % 1009) - 504) / 100.0f;
+    *c = (struct elv_chunk){.kind = ELV_BODY_UPDATE, .index = 1, .first = each};
+    count_up(c->tag, sizeof c->tag, 0x88);
+    coded_with(c, payload, choice, v, each + 1);
+}
+
+static void chunk_update_q8_stochastic(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    dense(c, payload, (struct elv_codec_choice){ELV_CODEC_Q8, -1.0f}, 996);
+}
+
+static void chunk_update_f16(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    dense(c, payload, (struct elv_codec_choice){.id = ELV_CODEC_F16}, 500);
+}
+
+static void chunk_step_f16(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    static const float v[] = {1.0f,     -2.0f,      0.1f,       65504.0f, 1e6f,  -1e6f, 6e-5f,
+                              0x1p-24f, 0x1.8p-24f, 0x1.8p-25f, 0x1p-25f, -0.0f, 0.0f};
+    *c = (struct elv_chunk){.kind = ELV_BODY_STEP, .index = 2, .first = 1000};
+    count_up(c->tag, sizeof c->tag, 0x90);
+    coded(c, payload, ELV_CODEC_F16, v, 13);
+}
+
+static void chunk_update_q4(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    dense(c, payload, (struct elv_codec_choice){.id = ELV_CODEC_Q4}, 1992);
+}
+
+static void chunk_update_q4_stochastic(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    dense(c, payload, (struct elv_codec_choice){ELV_CODEC_Q4, -1.0f}, 1992);
+}
+
+/* An odd number of values. */
+static void chunk_step_q4(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    static const float v[] = {0.07f, -0.07f, 0.005f, 0.015f, 0.0f, -0.03f, 0.02f};
+    *c = (struct elv_chunk){.kind = ELV_BODY_STEP, .index = 2, .first = 3984};
+    count_up(c->tag, sizeof c->tag, 0x90);
+    coded(c, payload, ELV_CODEC_Q4, v, 7);
+}
+
+static void chunk_update_sign(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    dense(c, payload, (struct elv_codec_choice){.id = ELV_CODEC_SIGN}, 7968);
+}
+
+static void chunk_step_sign(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    static const float v[] = {-1, 2, -3, 4, 5, 6, 7, -8, -9, 0.0f, -0.0f};
+    *c = (struct elv_chunk){.kind = ELV_BODY_STEP, .index = 2, .first = 15936};
+    count_up(c->tag, sizeof c->tag, 0x90);
+    coded(c, payload, ELV_CODEC_SIGN, v, 11);
+}
+
 const struct wire_sample wire_samples[] = {
     {"manifest.cbor", MANIFEST, manifest, NULL},
     {"manifest-proximal.cbor", MANIFEST, manifest_proximal, NULL},
@@ -324,6 +387,14 @@ const struct wire_sample wire_samples[] = {
     {"step-q8.chunk", -1, NULL, chunk_step_q8},
     {"update-q8.chunk", -1, NULL, chunk_update_full},
     {"update-q8-deflated.chunk", -1, NULL, chunk_update_deflated},
+    {"update-q8-stochastic.chunk", -1, NULL, chunk_update_q8_stochastic},
+    {"update-f16.chunk", -1, NULL, chunk_update_f16},
+    {"step-f16.chunk", -1, NULL, chunk_step_f16},
+    {"update-q4.chunk", -1, NULL, chunk_update_q4},
+    {"update-q4-stochastic.chunk", -1, NULL, chunk_update_q4_stochastic},
+    {"step-q4.chunk", -1, NULL, chunk_step_q4},
+    {"update-sign.chunk", -1, NULL, chunk_update_sign},
+    {"step-sign.chunk", -1, NULL, chunk_step_sign},
     {"update-rotate.chunk", -1, NULL, chunk_update_rotate},
 };
 const size_t wire_samples_n = sizeof wire_samples / sizeof wire_samples[0];

@@ -101,6 +101,7 @@ static void forget(struct elv_coap_client *c, uint32_t id)
 static void act(void *self, const struct elv_action *action)
 {
     struct elv_coap_client *c = self;
+    struct elv_coap_traffic *before = elv_coap_traffic_begin(&c->status.traffic);
     switch (action->kind) {
     case ELV_DO_SEND:
         send_request(c, action);
@@ -114,6 +115,7 @@ static void act(void *self, const struct elv_action *action)
     default:
         break;
     }
+    elv_coap_traffic_end(before);
 }
 
 static void deliver(struct elv_coap_client *c, struct elv_coap_asked *a,
@@ -237,10 +239,12 @@ coap_response_t elv_coap_client_on_response(coap_session_t *session, const coap_
 static void ready(void *self)
 {
     struct elv_coap_client *c = self;
+    struct elv_coap_traffic *before = elv_coap_traffic_begin(&c->status.traffic);
     elv_coap_pump_run(&c->pump);
     elv_coap_lines_look_after(c);
     if (c->n_lost != 0)
         elv_coap_asked_report_lost(c);
+    elv_coap_traffic_end(before);
 }
 
 /* Libcoap's own timers wake the descriptor. */

@@ -14,6 +14,7 @@
 
 #include "common/port.h"
 #include "ports/libcoap/credential.h"
+#include "ports/libcoap/traffic.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -58,6 +59,7 @@ struct elv_coap_client_status {
     uint64_t handshakes;     /* that stood */
     uint64_t sent, answered, unanswered;
     uint64_t bytes_in, bytes_out; /* CoAP payloads */
+    struct elv_coap_traffic traffic;
     uint32_t in_flight;
     uint32_t receive_buffer; /* granted by the system; 0: unknown */
 };

@@ -115,7 +115,9 @@ static enum elv_err open_parts(struct elv_coap_client *c, const struct elv_coap_
     coap_register_nack_handler(c->context, elv_coap_client_on_nack);
     coap_register_event_handler(c->context, elv_coap_client_on_event);
     elv_coap_pump_init(&c->pump, c->context);
+    struct elv_coap_traffic *before = elv_coap_traffic_begin(&c->status.traffic);
     elv_coap_line_open(c, &c->current);
+    elv_coap_traffic_end(before);
     return ELV_OK;
 }
 

@@ -324,11 +324,9 @@ static void close_session(struct elv_coap_server *s, struct elv_coap_seat *seat)
         elv_coap_vacate(s, seat);
 }
 
-static void ready(void *self)
+static void serve_todo(struct elv_coap_server *s)
 {
-    struct elv_coap_server *s = self;
     struct elv_coap_seat *seat;
-    elv_coap_pump_run(&s->pump);
     for (uint32_t n = 0; n < s->cfg.pending_max; n++) {
         if ((seat = elv_coap_seat_next_todo(&s->seats)) == NULL)
             return;
@@ -339,6 +337,15 @@ static void ready(void *self)
         else if (wanted)
             notify(s, seat);
     }
+}
+
+static void ready(void *self)
+{
+    struct elv_coap_server *s = self;
+    struct elv_coap_traffic *before = elv_coap_traffic_begin(&s->stats.traffic);
+    elv_coap_pump_run(&s->pump);
+    serve_todo(s);
+    elv_coap_traffic_end(before);
 }
 
 /* Libcoap's own timers wake the descriptor. */
@@ -352,6 +359,7 @@ static void act(void *self, const struct elv_action *action)
 {
     struct elv_coap_server *s = self;
     struct elv_coap_seat *seat;
+    struct elv_coap_traffic *before = elv_coap_traffic_begin(&s->stats.traffic);
     switch (action->kind) {
     case ELV_DO_REPLY:
         reply(s, action->id, &action->response);
@@ -366,6 +374,7 @@ static void act(void *self, const struct elv_action *action)
     default:
         break;
     }
+    elv_coap_traffic_end(before);
 }
 
 void elv_coap_server_drop(struct elv_coap_server *s, uint32_t client)

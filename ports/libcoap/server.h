@@ -13,6 +13,7 @@
 
 #include "common/port.h"
 #include "ports/libcoap/credential.h"
+#include "ports/libcoap/traffic.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -69,6 +70,7 @@ struct elv_coap_server_stats {
     uint64_t dropped;      /* replies whose session had gone */
     uint64_t notifications;
     uint64_t bytes_in, bytes_out; /* CoAP payloads */
+    struct elv_coap_traffic traffic;
 };
 
 struct elv_coap_server_info {

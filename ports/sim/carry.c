@@ -79,31 +79,30 @@ struct packet *sim_packet_clone(const struct packet *p)
     return twin;
 }
 
-/* When a packet that leaves the line at `base` arrives. */
-static elv_time_us arrival(struct sim_node *n, struct lane *lane, elv_time_us base)
+/* What a direction is like when the link's own fields say it. */
+static struct elv_sim_way way_of(const struct elv_sim_link *l, bool up)
 {
-    const struct elv_sim_link *l = &n->cfg.link;
-    elv_time_us at = base + (l->draw != NULL ? l->draw(l->draw_self, &n->net)
-                                             : elv_sim_delay_draw(&l->delay, &n->net));
-    if (elv_sim_chance(&n->net, l->reorder_ppm))
-        return at + elv_sim_delay_draw(&l->held_back, &n->net);
-    if (l->in_order && at < lane->last_us)
-        at = lane->last_us;
-    lane->last_us = at;
-    return at;
+    return (struct elv_sim_way){.delay = l->delay,
+                                .draw = l->draw,
+                                .draw_self = l->draw_self,
+                                .bps = up ? l->up_bps : l->down_bps,
+                                .queue_us = l->queue_us,
+                                .loss_ppm = l->loss_ppm,
+                                .duplicate_ppm = l->duplicate_ppm,
+                                .reorder_ppm = l->reorder_ppm,
+                                .held_back = l->held_back,
+                                .in_order = l->in_order,
+                                .mtu = l->mtu,
+                                .cut = up ? l->cut_up : l->cut_down};
 }
 
-/* When the line has taken `len` bytes; ELV_NEVER: its queue is full. */
-static elv_time_us through(const struct elv_sim *w, const struct elv_sim_link *l, struct lane *lane,
-                           uint32_t bps, size_t len)
+static struct elv_sim_passage pass(struct elv_sim *w, struct sim_node *n, bool up, size_t bytes)
 {
-    if (bps == 0)
-        return w->now;
-    const elv_time_us start = lane->free_us > w->now ? lane->free_us : w->now;
-    if (l->queue_us > 0 && start - w->now > l->queue_us)
-        return ELV_NEVER;
-    lane->free_us = start + (elv_time_us)(((uint64_t)len * 1000000u) / bps);
-    return lane->free_us;
+    const struct elv_sim_link *l = &n->cfg.link;
+    const struct elv_sim_way *own = up ? l->up : l->down;
+    struct elv_sim_way way = own != NULL ? *own : way_of(l, up);
+    way.cut = way.cut || (up ? l->cut_up : l->cut_down);
+    return elv_sim_pass(up ? &n->up_lane : &n->down_lane, &way, &n->net, w->now, bytes);
 }
 
 /* The datagrams that a packet stands for; of a handshake, average ones. */
@@ -127,27 +126,20 @@ static void count_wire(struct elv_sim *w, uint32_t kind, const struct packet *p)
 
 void sim_travel(struct elv_sim *w, uint32_t client, uint32_t kind, struct packet *p, size_t len)
 {
-    struct sim_node *n = w->nodes[client];
-    const struct elv_sim_link *l = &n->cfg.link;
     const bool up = kind == AT_UP || kind == AT_HELLO_UP;
-    struct lane *lane = up ? &n->up_lane : &n->down_lane;
+    const size_t bytes = len + OVERHEAD_BYTES;
     w->stats.sent++;
     *(up ? &w->stats.bytes_up : &w->stats.bytes_down) += len;
     count_wire(w, kind, p);
 
-    const elv_time_us base =
-        through(w, l, lane, up ? l->up_bps : l->down_bps, len + OVERHEAD_BYTES);
-    const bool unlucky = elv_sim_chance(&n->net, l->loss_ppm);
-    const bool twice = elv_sim_chance(&n->net, l->duplicate_ppm);
-    const bool cut = up ? l->cut_up : l->cut_down;
-    if (unlucky || cut || base == ELV_NEVER || (l->mtu > 0 && len > l->mtu)) {
-        w->stats.lost++;
+    const struct elv_sim_passage way = pass(w, w->nodes[client], up, bytes);
+    elv_sim_fates_count(up ? &w->stats.up : &w->stats.down, &way, bytes);
+    w->stats.lost += way.n == 0;
+    w->stats.duplicated += way.n == 2;
+    if (way.n == 0)
         sim_packet_free(w, p);
-        return;
-    }
-    if (twice) {
-        w->stats.duplicated++;
-        elv_sim_queue_push(&w->queue, arrival(n, lane, base), kind, 0, sim_packet_clone(p));
-    }
-    elv_sim_queue_push(&w->queue, arrival(n, lane, base), kind, 0, p);
+    if (way.n == 2)
+        elv_sim_queue_push(&w->queue, way.at[0], kind, 0, sim_packet_clone(p));
+    if (way.n > 0)
+        elv_sim_queue_push(&w->queue, way.at[way.n - 1], kind, 0, p);
 }

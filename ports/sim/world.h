@@ -18,8 +18,10 @@
 #include "common/wire_size.h"
 #include "ports/sim/disk.h"
 #include "ports/sim/draw.h"
+#include "ports/sim/link.h"
 
-/* One client's way to its server. Each direction draws for itself. May be changed at any time. */
+/* One client's link with its server. Each direction draws for itself. May be changed at any time.
+ */
 struct elv_sim_link {
     struct elv_sim_delay delay; /* one way */
     /* Draws a packet's delay instead of that; NULL: nobody does. */
@@ -32,8 +34,11 @@ struct elv_sim_link {
     uint32_t up_bps;                /* bytes per second; 0: no limit */
     uint32_t down_bps;
     elv_time_us queue_us;  /* what would wait longer for the line is lost; 0: no limit */
-    uint32_t mtu;          /* larger bodies vanish; 0: no limit */
+    uint32_t mtu;          /* longer datagrams vanish, all headers counted; 0: no limit */
     bool cut_up, cut_down; /* nothing passes from, to the client */
+    /* What each direction is like, instead of everything above but the cuts: borrowed, such as
+     * those of a profile. NULL: as above. */
+    const struct elv_sim_way *up, *down;
 };
 
 /* How a node is made and thrown away. */
@@ -119,6 +124,7 @@ struct elv_sim_cfg {
 struct elv_sim_stats {
     uint64_t events, sent, lost, duplicated, black_holed;
     uint64_t bytes_up, bytes_down; /* bodies put on links */
+    struct elv_sim_fates up, down; /* datagrams from and to clients, all headers counted */
     uint64_t wire_up, wire_down;   /* the datagrams around them and of handshakes, IP included */
     uint64_t repeats, recognised;  /* of reliable requests; by a server that knew them */
     uint64_t gathered;             /* times that gathered work was done */

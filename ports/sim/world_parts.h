@@ -73,10 +73,6 @@ struct hello { /* an association being opened: three round trips, as DTLS 1.2 wi
     uint32_t serial, round, tries, epoch;
 };
 
-struct lane { /* one direction of a link */
-    elv_time_us free_us, last_us;
-};
-
 struct sim_node {
     struct elv_sim_node_cfg cfg;
     struct elv_node node;
@@ -94,7 +90,7 @@ struct sim_node {
     bool linked, plain_armed;
     uint32_t epoch; /* the server's life at the other end of the association */
     struct hello hello;
-    struct lane up_lane, down_lane;
+    struct elv_sim_lane up_lane, down_lane;
 
     /* server */
     struct pending *pending;

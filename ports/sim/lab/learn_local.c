@@ -227,7 +227,7 @@ static enum elv_err train(struct elv_lab_local *l, const struct elv_task *task,
     return err;
 }
 
-static enum elv_err encode(struct elv_lab_local *l)
+static enum elv_err encode(struct elv_lab_local *l, uint32_t assignment)
 {
     const struct elv_job *job = l->cfg.job;
     const struct elv_delta_cfg cfg = {
@@ -238,7 +238,7 @@ static enum elv_err encode(struct elv_lab_local *l)
         .first = l->first,
         .first_cap = l->first_cap,
         .codec = job->up[0].id,
-        .arg = {.seed = l->cfg.seed, .param = job->up[0].param},
+        .arg = {.seed = elv_delta_seed(l->cfg.seed, assignment), .param = job->up[0].param},
         .bound = job->bound,
         .clip = job->clip,
     };
@@ -289,7 +289,7 @@ static enum elv_err work(struct elv_lab_local *l, struct elv_lab_task *t)
     if (err == ELV_OK)
         err = train(l, &task, t);
     if (err == ELV_OK)
-        err = encode(l);
+        err = encode(l, t->assignment);
     return err == ELV_OK ? decode(l, t) : err;
 }
 
