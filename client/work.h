@@ -21,6 +21,7 @@ enum elv_client_work {
     ELV_CLIENT_EVALUATE = 2, /* evaluate them on the local evaluation examples */
     ELV_CLIENT_TRAIN = 3,
     ELV_CLIENT_ENCODE = 4, /* make the update and its digest */
+    ELV_CLIENT_SETTLE = 5, /* keep what was not sent; never cancelled */
 };
 
 struct elv_client_outcome {
