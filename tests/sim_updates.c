@@ -61,19 +61,22 @@ static bool note_chunk(struct history *h, struct client *c, const struct elv_req
 {
     uint8_t inflated[ELV_CHUNK_PAYLOAD_MAX];
     struct elv_chunk chunk;
-    float values[ELV_CHUNK_PAYLOAD_MAX];
     if (elv_chunk_decode(r->body, &chunk) != ELV_OK || chunk.first >= h->n_params ||
-        chunk.count > h->n_params - chunk.first || chunk.count > ELV_CHUNK_PAYLOAD_MAX)
+        chunk.count > h->n_params - chunk.first)
         return false;
     const struct elv_codec *codec = elv_codec_by_id(chunk.codec);
+    float *values = books_zeroed(chunk.count, sizeof *values);
     if (!inflate(h, &chunk, inflated) || codec == NULL ||
-        elv_codec_decode(codec, chunk.payload, chunk.count, values) != ELV_OK)
+        elv_codec_decode(codec, chunk.payload, chunk.count, values) != ELV_OK) {
+        free(values);
         return false;
+    }
     const uint64_t nonce = nonce_of(chunk.tag);
     struct attempt *a = books_attempt(c, r->assignment, nonce);
     if (a == NULL)
         a = new_attempt(h, c, r->assignment, nonce);
     memcpy(a->v + chunk.first, values, chunk.count * sizeof *values);
+    free(values);
     if (chunk.index < PIECES) {
         a->pieces[chunk.index].first = chunk.first;
         a->pieces[chunk.index].count = chunk.count;
