@@ -60,7 +60,7 @@ void elv_assignment_begin(struct elv_client *c, const struct elv_ticket *t)
     c->n_fetches = 0;
     c->train_us = 0;
     c->stats.assignments++;
-    elv_residual_heard(&c->residual, t->version);
+    elv_residual_begins(&c->residual, t->assignment, t->version);
     fetch(c, c->now);
     if (t->what != ELV_WHAT_TRAIN)
         return;

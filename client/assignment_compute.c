@@ -146,7 +146,7 @@ static void after_encode(struct elv_client *c)
     for (uint32_t i = 0; i < ELV_BODY_DIGEST_LEN; i++)
         c->commit.digest[i] = c->delta.digest[i];
     if (feeds_back(c))
-        elv_residual_made(&c->residual, c->ticket.version, c->delta.learnt);
+        elv_residual_made(&c->residual, c->ticket.assignment, c->ticket.version, c->delta.learnt);
     elv_transfer_begin(&c->transfer, c->memory.bitmap, c->delta.n_chunks);
     c->phase = ELV_CLIENT_UPLOADING;
 }
