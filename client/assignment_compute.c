@@ -47,8 +47,16 @@ static void prepare_train(struct elv_client *c, bool evaluate)
     c->train_left = c->train.steps_max;
 }
 
+/* Whether this update takes up what earlier ones left over, and leaves something itself. */
+static bool feeds_back(const struct elv_client *c)
+{
+    return c->residual.cfg.kind != ELV_FEEDBACK_NONE && elv_residual_helps(&c->ticket.up);
+}
+
 static void prepare_delta(struct elv_client *c)
 {
+    const struct elv_codec *codec = elv_codec_by_id(c->ticket.up.id);
+    c->residual.saved.sparse = elv_codec_is_sparse(codec);
     const struct elv_delta_cfg cfg = {
         .model = &c->model,
         .pack = &c->pack,
@@ -59,6 +67,8 @@ static void prepare_delta(struct elv_client *c)
         .codec = c->ticket.up.id,
         .arg = {.seed = elv_delta_seed(c->manifest.seed, c->ticket.assignment),
                 .param = c->ticket.up.param},
+        .plan = codec->plan != NULL ? c->memory.plan : NULL,
+        .residual = feeds_back(c) ? &c->residual : NULL,
         .bound = c->manifest.bound,
         .clip = c->manifest.clip,
         .nonce = c->commit.nonce,
@@ -75,6 +85,8 @@ void elv_assignment_start(struct elv_client *c, struct elv_actions *out, uint32_
         prepare_train(c, kind == ELV_CLIENT_EVALUATE);
     if (kind == ELV_CLIENT_ENCODE)
         prepare_delta(c);
+    if (kind == ELV_CLIENT_SETTLE)
+        elv_settle_begin(&c->settling, &c->residual, &c->delta);
     const uint32_t id = c->last_id = elv_session_next_id(c);
     elv_work_begin(&c->work, id, kind, c->now);
     ELV_ASSERT(out->n < out->cap);
@@ -84,10 +96,14 @@ void elv_assignment_start(struct elv_client *c, struct elv_actions *out, uint32_
 
 enum elv_err elv_assignment_restore_run(struct elv_client *c, uint32_t budget)
 {
+    const struct elv_residual *r = &c->residual;
+    const bool has_vector = r->saved.vector != ELV_VECTOR_NONE;
+    const bool wanted = r->cfg.kind != ELV_FEEDBACK_NONE && !r->saved.held && !has_vector;
     const struct elv_restore_into into = {.model = &c->model,
                                           .base = c->memory.base,
-                                          .fresh = c->memory.fresh,
-                                          .manifest = c->manifest_digest};
+                                          .fresh = has_vector ? NULL : c->memory.fresh,
+                                          .manifest = c->manifest_digest,
+                                          .residual = wanted ? r : NULL};
     return elv_persist_restore(&c->persist, &into, budget);
 }
 
@@ -117,6 +133,10 @@ static void after_restore(struct elv_client *c)
         elv_base_restore(&c->base, p->found_base.version, p->found_base.digest);
         c->stats.restored++;
     }
+    if (p->has_left) {
+        c->residual.saved.held = p->found_left.held;
+        c->residual.saved.sent = p->found_left.sent;
+    }
     if (p->has_work && c->phase == ELV_CLIENT_IDLE)
         take_up(c);
 }
@@ -129,7 +149,12 @@ static void after_resume(struct elv_client *c)
     if (c->delta.n_chunks != c->commit.n_chunks ||
         memcmp(c->delta.digest, c->commit.digest, sizeof c->commit.digest) != 0)
         return; /* encoded by other software, or damaged: it never was */
-    c->persist.work_kept = true;
+    const struct elv_persist_work *w = &c->persist.found_work;
+    if (w->feeds_back && feeds_back(c)) {
+        elv_residual_made(&c->residual, w->version, w->learnt);
+        c->residual.saved.sparse = w->sparse;
+    }
+    elv_persist_taken_up(&c->persist);
     c->stats.resumed++;
     elv_transfer_begin(&c->transfer, c->memory.bitmap, c->delta.n_chunks);
     c->phase = ELV_CLIENT_COMMITTING;
@@ -155,10 +180,15 @@ static void keep_work(struct elv_client *c)
                                  .version = c->ticket.version,
                                  .n_shared = c->model.n_shared,
                                  .up = c->ticket.up,
+                                 .feeds_back = feeds_back(c),
+                                 .sparse = c->residual.saved.sparse,
+                                 .learnt = c->delta.learnt,
                                  .commit = c->commit};
     memcpy(w.manifest, c->manifest_digest, sizeof w.manifest);
     elv_persist_work(&c->persist, &w, c->memory.fresh);
 }
+
+static void keep_residual(struct elv_client *c) { elv_persist_left(&c->persist, &c->residual); }
 
 static void after_load(struct elv_client *c)
 {
@@ -217,6 +247,8 @@ static void after_encode(struct elv_client *c)
     c->commit.n_chunks = c->delta.n_chunks;
     for (uint32_t i = 0; i < ELV_BODY_DIGEST_LEN; i++)
         c->commit.digest[i] = c->delta.digest[i];
+    if (feeds_back(c))
+        elv_residual_made(&c->residual, c->ticket.version, c->delta.learnt);
     if (c->model.n_shared < c->model.n_params)
         keep_base(c); /* what stays on the device has learnt */
     keep_work(c);
@@ -321,6 +353,10 @@ void elv_assignment_computed(struct elv_client *c, enum elv_err err)
         c->train_us += took;
     if (kind == ELV_CLIENT_RESTORE)
         c->persist.restore_due = false;
+    if (kind == ELV_CLIENT_SETTLE) {
+        keep_residual(c); /* it has left everything in order, whatever became of it */
+        return;
+    }
     if (c->work.cancel) {
         c->resuming = false;
         c->stats.cancelled++;

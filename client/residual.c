@@ -77,10 +77,11 @@ void elv_residual_accepted(struct elv_residual *r) { decide(r, ELV_VECTOR_ACCEPT
 
 void elv_residual_late(struct elv_residual *r) { decide(r, ELV_VECTOR_LATE); }
 
-void elv_residual_refused(struct elv_residual *r, uint32_t version)
+void elv_residual_spoilt(struct elv_residual *r)
 {
-    decide(r, ELV_VECTOR_LATE);
-    elv_residual_heard(r, version);
+    if (r->saved.vector == ELV_VECTOR_UNDECIDED)
+        r->saved.held = false;
+    decide(r, ELV_VECTOR_NONE);
 }
 
 void elv_residual_heard(struct elv_residual *r, uint32_t version)

@@ -92,8 +92,12 @@ bool elv_codec_takes(const struct elv_codec *codec, float param);
 
 /* Whether what it loses adds up, round after round, unless the sender keeps it (error feedback). */
 bool elv_codec_is_biased(const struct elv_codec *codec, float param);
-/* Whether its number is the share of coordinates it sends: those can be warmed up. */
+/* Whether its number is the share of coordinates it sends. It may begin a run with a greater one,
+ * up to ELV_CODEC_WARM, and whoever makes room for its chunks makes it for that. */
+#define ELV_CODEC_WARM 0.25f
 bool elv_codec_is_sparse(const struct elv_codec *codec);
+/* The number that takes the most room, of those a run with `param` may use. */
+float elv_codec_widest(const struct elv_codec *codec, float param);
 
 /* Begins to decode `count` values, 1 or more. The payload is borrowed. Errors: see `open`. */
 enum elv_err elv_decode_begin(struct elv_decoder *d, const struct elv_codec *codec,

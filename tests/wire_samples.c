@@ -82,6 +82,14 @@ static void manifest_proximal(union wire_msg *m)
     m->manifest.proximal = 0.01f;
 }
 
+static void manifest_feedback(union wire_msg *m)
+{
+    manifest(m);
+    m->manifest.feedback = ELV_FEEDBACK_F16;
+    m->manifest.feedback_age = 1;
+    m->manifest.momentum_correction = 0.9f;
+}
+
 static void join(union wire_msg *m)
 {
     m->join = (struct elv_join){
@@ -157,6 +165,12 @@ static void ticket_wait(union wire_msg *m)
 {
     m->ticket = (struct elv_ticket){.what = ELV_WHAT_WAIT, .poll_ms = 1500, .window = 8};
     count_up(m->ticket.manifest, sizeof m->ticket.manifest, 0xA0);
+}
+
+static void ticket_wait_newest(union wire_msg *m)
+{
+    ticket_wait(m);
+    m->ticket.newest = 300;
 }
 
 static void ticket_stop(union wire_msg *m)
@@ -368,12 +382,14 @@ static void chunk_step_sign(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLO
 const struct wire_sample wire_samples[] = {
     {"manifest.cbor", MANIFEST, manifest, NULL},
     {"manifest-proximal.cbor", MANIFEST, manifest_proximal, NULL},
+    {"manifest-feedback.cbor", MANIFEST, manifest_feedback, NULL},
     {"join.cbor", JOIN, join, NULL},
     {"joined.cbor", JOINED, joined, NULL},
     {"refusal.cbor", REFUSAL, refusal, NULL},
     {"ticket-train.cbor", TICKET, ticket_train, NULL},
     {"ticket-evaluate.cbor", TICKET, ticket_evaluate, NULL},
     {"ticket-wait.cbor", TICKET, ticket_wait, NULL},
+    {"ticket-wait-newest.cbor", TICKET, ticket_wait_newest, NULL},
     {"ticket-stop.cbor", TICKET, ticket_stop, NULL},
     {"progress.cbor", PROGRESS, progress, NULL},
     {"progress-complete.cbor", PROGRESS, progress_complete, NULL},
