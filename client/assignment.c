@@ -60,7 +60,7 @@ void elv_assignment_begin(struct elv_client *c, const struct elv_ticket *t)
     c->n_fetches = 0;
     c->train_us = 0;
     c->stats.assignments++;
-    elv_residual_heard(&c->residual, t->version);
+    elv_residual_begins(&c->residual, t->assignment, t->version);
     fetch(c, c->now);
     if (t->what != ELV_WHAT_TRAIN)
         return;
@@ -268,9 +268,11 @@ bool elv_assignment_verdict(struct elv_client *c, const struct elv_verdict *v)
         c->stats.failed += status == ELV_STATUS_FAILED;
         c->stats.declined += status == ELV_STATUS_DECLINED;
     }
-    if (v->decision == ELV_REFUSED && is_spoilt(v->reason))
+    if (v->decision == ELV_REFUSED && is_spoilt(v->reason)) {
+        c->left_due = c->residual.saved.vector == ELV_VECTOR_UNDECIDED;
         elv_residual_spoilt(&c->residual);
-    else if (v->decision == ELV_ACCEPTED && status == ELV_STATUS_DONE)
+    }
+    if (v->decision == ELV_ACCEPTED && status == ELV_STATUS_DONE)
         elv_residual_accepted(&c->residual);
     elv_assignment_decided(c, v->decision == ELV_ACCEPTED && status == ELV_STATUS_DONE);
     if (v->decision == ELV_REFUSED)
@@ -374,6 +376,15 @@ static bool has_a_deadline(const struct elv_client *c)
     return c->phase >= ELV_CLIENT_FETCHING && c->phase <= ELV_CLIENT_ENCODING;
 }
 
+/* Nothing needs the vector of the latest update any more, or there is none. */
+static void keep_what_is_left(struct elv_client *c)
+{
+    if (c->left_due)
+        elv_persist_left(&c->persist, &c->residual);
+    c->left_due = false;
+    elv_persist_forget(&c->persist);
+}
+
 void elv_assignment_work(struct elv_client *c, struct elv_actions *out)
 {
     struct elv_work *w = &c->work;
@@ -386,8 +397,8 @@ void elv_assignment_work(struct elv_client *c, struct elv_actions *out)
         out->at[out->n++] = (struct elv_action){.kind = ELV_DO_CANCEL, .id = w->id};
         w->cancel_told = true;
     }
-    if (c->residual.saved.vector == ELV_VECTOR_NONE)
-        elv_persist_forget(&c->persist);
+    if (c->residual.saved.vector == ELV_VECTOR_NONE && !elv_persist_waits(&c->persist))
+        keep_what_is_left(c);
     if (w->id == 0 && elv_residual_unsettled(&c->residual) && !elv_persist_waits(&c->persist))
         elv_assignment_start(c, out, ELV_CLIENT_SETTLE); /* before its memory is used again */
     if (w->id == 0 && c->phase == ELV_CLIENT_IDLE && c->prepared && c->persist.restore_due)

@@ -151,7 +151,7 @@ static void after_resume(struct elv_client *c)
         return; /* encoded by other software, or damaged: it never was */
     const struct elv_persist_work *w = &c->persist.found_work;
     if (w->feeds_back && feeds_back(c)) {
-        elv_residual_made(&c->residual, w->version, w->learnt);
+        elv_residual_made(&c->residual, w->assignment, w->version, w->learnt);
         c->residual.saved.sparse = w->sparse;
     }
     elv_persist_taken_up(&c->persist);
@@ -187,8 +187,6 @@ static void keep_work(struct elv_client *c)
     memcpy(w.manifest, c->manifest_digest, sizeof w.manifest);
     elv_persist_work(&c->persist, &w, c->memory.fresh);
 }
-
-static void keep_residual(struct elv_client *c) { elv_persist_left(&c->persist, &c->residual); }
 
 static void after_load(struct elv_client *c)
 {
@@ -248,7 +246,9 @@ static void after_encode(struct elv_client *c)
     for (uint32_t i = 0; i < ELV_BODY_DIGEST_LEN; i++)
         c->commit.digest[i] = c->delta.digest[i];
     if (feeds_back(c))
-        elv_residual_made(&c->residual, c->ticket.version, c->delta.learnt);
+        if (feeds_back(c))
+            elv_residual_made(&c->residual, c->ticket.assignment, c->ticket.version,
+                              c->delta.learnt);
     if (c->model.n_shared < c->model.n_params)
         keep_base(c); /* what stays on the device has learnt */
     keep_work(c);
@@ -354,7 +354,7 @@ void elv_assignment_computed(struct elv_client *c, enum elv_err err)
     if (kind == ELV_CLIENT_RESTORE)
         c->persist.restore_due = false;
     if (kind == ELV_CLIENT_SETTLE) {
-        keep_residual(c); /* it has left everything in order, whatever became of it */
+        c->left_due = true; /* it has left everything in order, whatever became of it */
         return;
     }
     if (c->work.cancel) {

@@ -41,16 +41,11 @@ static bool plans(const struct elv_manifest *manifest)
     return false;
 }
 
-/* Kept as they lie, too: a residual outlives another reading of the manifest. */
-static void take_vectors(struct elv_arena *a, const struct elv_manifest *manifest,
-                         const struct elv_model *model, bool feedback, struct elv_memory *m)
+/* As it lies: it outlives another reading of the manifest, and so does `fresh`, which may hold a
+ * vector that is still to become the residual. */
+static void take_residual(struct elv_arena *a, const struct elv_manifest *manifest,
+                          const struct elv_model *model, struct elv_memory *m)
 {
-    m->base = elv_arena_take(a, model->n_params, sizeof *m->base);
-    m->fresh = elv_arena_take_raw(a, model->n_params, sizeof *m->fresh);
-    m->residual = NULL;
-    m->velocity = NULL;
-    if (!feedback || !elv_memory_feeds_back(manifest))
-        return;
     m->residual = elv_arena_take_raw(a, model->n_shared, elv_residual_size(manifest->feedback));
     if (manifest->momentum_correction > 0.0f)
         m->velocity = elv_arena_take_raw(a, model->n_shared, sizeof *m->velocity);
@@ -64,7 +59,12 @@ enum elv_err elv_memory_run(struct elv_arena *a, const struct elv_manifest *mani
     m->first_cap = first_cap(manifest, model);
     if (m->hash_cap == 0)
         return ELV_ERR_SPACE;
-    take_vectors(a, manifest, model, feedback, m);
+    m->residual = NULL;
+    m->velocity = NULL;
+    if (feedback && elv_memory_feeds_back(manifest))
+        take_residual(a, manifest, model, m);
+    m->base = elv_arena_take(a, model->n_params, sizeof *m->base);
+    m->fresh = elv_arena_take_raw(a, model->n_params, sizeof *m->fresh);
     m->hash = elv_arena_take(a, m->hash_cap, ELV_CHUNK_HASH_LEN);
     m->first = elv_arena_take(a, m->first_cap, sizeof *m->first);
     m->plan = plans(manifest) ? elv_arena_take(a, 1, sizeof *m->plan) : NULL;

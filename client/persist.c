@@ -59,7 +59,6 @@ void elv_persist_base(struct elv_persist *p, const struct elv_persist_base *b, c
 
 void elv_persist_work(struct elv_persist *p, const struct elv_persist_work *w, const float *values)
 {
-    p->work_assignment = w->assignment;
     if (p->disk == NULL)
         return;
     ELV_ASSERT(p->pending == 0);
@@ -73,7 +72,6 @@ void elv_persist_work(struct elv_persist *p, const struct elv_persist_work *w, c
 
 void elv_persist_taken_up(struct elv_persist *p)
 {
-    p->work_assignment = p->found_work.assignment;
     p->work_kept = true;
     p->work_over = false;
 }
@@ -82,7 +80,7 @@ void elv_persist_over(struct elv_persist *p) { p->work_over = true; }
 
 void elv_persist_left(struct elv_persist *p, const struct elv_residual *r)
 {
-    struct elv_persist_left l = {.assignment = p->work_assignment,
+    struct elv_persist_left l = {.assignment = r->saved.assignment,
                                  .n_shared = r->cfg.n,
                                  .kind = r->cfg.kind,
                                  .held = r->saved.held,

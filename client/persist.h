@@ -155,8 +155,7 @@ struct elv_persist {
     uint32_t pending;  /* id of a STORE that reads the vectors; 0: none */
     bool pending_drop; /* it drops the log */
     bool work_kept;
-    bool work_over;           /* there is no more to send of it */
-    uint32_t work_assignment; /* of the latest work */
+    bool work_over; /* there is no more to send of it */
     uint64_t log_len;
 
     /* RESTORE and REPLAY. */

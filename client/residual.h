@@ -49,10 +49,10 @@ enum elv_vector_state {
 struct elv_residual_saved {
     bool held; /* false: all zero, whatever values and velocity say */
     enum elv_vector_state vector;
-    bool sparse;   /* the vector's codec sends few coordinates: momentum correction applies */
-    uint32_t base; /* the version the vector was trained from */
-    double learnt; /* norm of the update in the vector */
-    double sent;   /* norm of the last update accepted; 0: none yet */
+    bool sparse; /* the vector's codec sends few coordinates: momentum correction applies */
+    uint32_t assignment, base; /* the vector's, and the version it was trained from */
+    double learnt;             /* norm of the update in the vector */
+    double sent;               /* norm of the last update accepted; 0: none yet */
 };
 
 struct elv_residual {
@@ -72,7 +72,7 @@ void elv_residual_init(struct elv_residual *r, const struct elv_residual_cfg *cf
 void elv_residual_add(const struct elv_residual *r, uint32_t first, float *v, uint32_t n);
 
 /* The vector is made, from version `base`; `learnt`: norm of the update in it. */
-void elv_residual_made(struct elv_residual *r, uint32_t base, double learnt);
+void elv_residual_made(struct elv_residual *r, uint32_t assignment, uint32_t base, double learnt);
 /* The server counts it. These three do nothing unless it is undecided. */
 void elv_residual_accepted(struct elv_residual *r);
 /* It does not, or nobody will learn: the next version heard of tells what becomes of it. */
@@ -81,6 +81,9 @@ void elv_residual_late(struct elv_residual *r);
 void elv_residual_spoilt(struct elv_residual *r);
 /* A version is heard of: decides what becomes of a late vector. */
 void elv_residual_heard(struct elv_residual *r, uint32_t version);
+/* Work on a version begins. If it is the late vector's own that is taken up again, the vector will
+ * be made again, too. */
+void elv_residual_begins(struct elv_residual *r, uint32_t assignment, uint32_t version);
 /* The vector has to become the residual before its memory is used again. */
 bool elv_residual_unsettled(const struct elv_residual *r);
 

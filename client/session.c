@@ -410,7 +410,7 @@ static bool on_ticket(struct elv_client *c, struct elv_bytes body, elv_time_us a
         on_work_offered(c, &t);
     else
         on_wait(c, asked);
-    if (t.newest != 0)
+    if (t.newest != 0 && c->decided >= c->residual.saved.assignment) /* else it may come again */
         elv_residual_heard(&c->residual, t.newest);
     return true;
 }

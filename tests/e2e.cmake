@@ -11,6 +11,7 @@ endfunction()
 
 elv_e2e(e2e_bad_input 180)
 elv_e2e(e2e_certs 180)
+elv_e2e(e2e_codecs 180)
 elv_e2e(e2e_examples 60)
 elv_e2e(e2e_full_disk 300)
 elv_e2e(e2e_keys 180)

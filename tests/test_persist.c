@@ -263,7 +263,7 @@ static void killed_before_the_verdict_it_sends_the_commit_again(void **state)
     const uint32_t puts = w.server.n_chunk_puts;
     world_restart(&w, 0xB008);
     world_until(&w, accepted);
-    assert_int_equal(w.server.n_commits, 2);
+    assert_int_equal(w.server.asked[ELV_OP_COMMIT], 2);
     assert_int_equal(w.server.n_chunk_puts, puts);
     world_run(&w, SEC);
     assert_null(work_file());
@@ -488,9 +488,9 @@ static void one_that_leaves_declines_as_without_a_disk(void **state)
 
 /* Error feedback: what was left over comes back as it was. */
 
-enum { ROUNDS = 5 };
-static const enum elv_decision decisions[ROUNDS] = {ELV_ACCEPTED, ELV_REFUSED, ELV_ACCEPTED,
-                                                    ELV_ACCEPTED, ELV_REFUSED};
+enum { ROUNDS = 6 };
+static const enum elv_decision decisions[ROUNDS] = {ELV_ACCEPTED, ELV_REFUSED,  ELV_ACCEPTED,
+                                                    ELV_REFUSED,  ELV_ACCEPTED, ELV_ACCEPTED};
 
 static void begin_feeding_back(enum elv_feedback kind, float momentum)
 {
@@ -513,12 +513,12 @@ static void offer_round(uint32_t round)
     server_offer(s, round + 1, round < VERSIONS ? round : VERSIONS - 1);
     s->verdict = (struct elv_verdict){.decision = decisions[round]};
     if (decisions[round] == ELV_REFUSED)
-        s->verdict.reason = ELV_REASON_OVER_NORM;
+        s->verdict.reason = round == 1 ? ELV_REASON_OVER_NORM : ELV_REASON_DIGEST;
     else
         s->verdict.decision = 0; /* accepted once all is there */
 }
 
-/* Five rounds; killed after so many steps, again and again, 0: never. */
+/* Six rounds; killed after so many steps, again and again, 0: never. */
 static void train(uint32_t kill_every, uint8_t digests[ROUNDS][ELV_BODY_DIGEST_LEN],
                   uint32_t *kills)
 {
