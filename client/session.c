@@ -52,6 +52,8 @@ static void end(struct elv_client *c, uint32_t code, enum elv_reason reason)
 {
     if (c->phase == ELV_CLIENT_ENDED)
         return;
+    if (c->stopping)
+        elv_persist_park(&c->persist);
     elv_assignment_drop(c);
     forget_all(c);
     c->phase = ELV_CLIENT_ENDED;
@@ -77,6 +79,12 @@ void elv_session_leave(struct elv_client *c)
         end(c, ELV_CLIENT_OVER, ELV_REASON_NONE);
 }
 
+/* Work that waits on the disk for the next start, if this device comes back. */
+static bool is_kept(const struct elv_client *c)
+{
+    return (elv_persist_parks(&c->persist) || c->resuming) && !c->cfg.leave_on_stop;
+}
+
 void elv_session_stop(struct elv_client *c)
 {
     c->stop_us = c->stopping ? c->now : c->now + STOP_GRACE_US;
@@ -85,6 +93,8 @@ void elv_session_stop(struct elv_client *c)
     c->stopping = true;
     if (!elv_assignment_open(c))
         elv_session_leave(c);
+    else if (is_kept(c)) /* the next start takes it up */
+        end(c, ELV_CLIENT_OVER, ELV_REASON_NONE);
     else if (c->phase != ELV_CLIENT_COMMITTING) /* what is done may still be decided */
         elv_assignment_give_up(c, ELV_STATUS_DECLINED, ELV_REASON_STOPPING);
 }
@@ -215,6 +225,7 @@ static void set_up(struct elv_client *c, const struct elv_manifest *m)
         .hash_cap = c->memory.hash_cap,
     };
     elv_base_init(&c->base, &base);
+    elv_persist_begin(&c->persist, m);
     c->prepared = true;
 }
 
@@ -568,6 +579,8 @@ static enum elv_op wanted(const struct elv_client *c)
         return ELV_OP_LEAVE;
     if (!c->prepared) /* planning takes the memory that work still holds */
         return c->work.id == 0 ? ELV_OP_MANIFEST : ELV_OP_NONE;
+    if (c->persist.restore_due || c->resuming)
+        return ELV_OP_NONE;
     if (c->unfit || !c->joined)
         return ELV_OP_JOIN;
     if (c->phase == ELV_CLIENT_COMMITTING)

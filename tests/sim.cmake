@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The server and its clients in the simulated world, and those who keep its books.
-set(fleet sim_fleet.c sim_history.c sim_recipe.c sim_updates.c sim_vandal.c sim_versions.c sim_watch.c
+set(fleet sim_fleet.c sim_history.c sim_recipe.c sim_resume.c sim_updates.c sim_vandal.c sim_versions.c sim_watch.c
     elv_client elv_server elv_kernels elv_port_sim elv_port_zlib)
 
 elv_test(test_sim_queue elv_port_sim)
