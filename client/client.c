@@ -9,11 +9,15 @@
  * the control requests forgotten, and what is stored. */
 enum { ACTIONS_BESIDES = 6 + ELV_FORGET_MAX + ELV_PERSIST_ACTIONS, ACTIONS_PER_CHUNK = 3 };
 
+enum { BURST_MAX = 32, WINDOW_LIMIT = 1024 };
+
 static struct elv_client_cfg with_defaults(const struct elv_client_cfg *cfg)
 {
     struct elv_client_cfg full = *cfg;
     if (full.burst == 0)
         full.burst = ELV_CLIENT_BURST;
+    if (full.window == 0)
+        full.window = ELV_WINDOW_MAX;
     if (full.duty == 0)
         full.duty = 100;
     if (full.software.len == 0)
@@ -25,7 +29,7 @@ static struct elv_client_cfg with_defaults(const struct elv_client_cfg *cfg)
 static void cut(struct elv_arena *a, const struct elv_client_cfg *cfg, struct elv_memory *m,
                 struct elv_persist *p)
 {
-    elv_memory_fixed(a, cfg->burst, m);
+    elv_memory_fixed(a, cfg->burst, cfg->window, m);
     elv_persist_layout(p, cfg->disk, a);
 }
 
@@ -61,22 +65,24 @@ enum elv_err elv_client_init(struct elv_client *c, const struct elv_client_cfg *
 {
     const struct elv_client_cfg full = with_defaults(cfg);
     const struct elv_trainer *t = &full.trainer;
-    if (full.burst > ELV_WINDOW_MAX || full.duty > 100 || full.software.len > ELV_NAME_MAX ||
-        t->begin == NULL || t->run == NULL || t->evaluate == NULL || t->result == NULL ||
-        t->abort == NULL)
+    if (full.burst > BURST_MAX || full.window > WINDOW_LIMIT || full.duty > 100 ||
+        full.software.len > ELV_NAME_MAX || t->begin == NULL || t->run == NULL ||
+        t->evaluate == NULL || t->result == NULL || t->abort == NULL)
         return ELV_ERR_ARG;
     *c = (struct elv_client){.cfg = full, .mem = mem, .mem_len = len, .work = {.duty = full.duty}};
     c->fixed = elv_arena_of(mem, len);
     cut(&c->fixed, &full, &c->memory, &c->persist);
     c->rng = elv_rng_of((struct elv_rng_key){.seed = full.jitter_seed, .purpose = ELV_RNG_JITTER});
-    elv_transfer_init(&c->transfer);
-    return mem == NULL ? ELV_ERR_SPACE : c->fixed.err;
+    if (mem == NULL || c->fixed.err != ELV_OK)
+        return ELV_ERR_SPACE;
+    elv_transfer_init(&c->transfer, c->memory.flights, full.window);
+    return ELV_OK;
 }
 
 static void on_response(struct elv_client *c, const struct elv_event *ev)
 {
     c->renew = false;
-    elv_link_heard(&c->link, c->now, elv_rto(&c->transfer.rtt), &c->rng);
+    elv_link_heard(&c->link, c->now, elv_rto(&c->transfer.flow.rtt), &c->rng);
     if (elv_transfer_knows(&c->transfer, ev->id))
         elv_assignment_chunk(c, ev->id, &ev->response);
     else

@@ -44,6 +44,7 @@ struct elv_client_cfg {
     uint64_t jitter_seed;     /* of every random delay */
     uint32_t speed;           /* measured samples per second; 0: unknown */
     uint32_t burst;           /* chunks sent per step, 1 to 32; 0: ELV_CLIENT_BURST */
+    uint32_t window;          /* chunks in flight at most, 1 to 1024; 0: ELV_WINDOW_MAX */
     uint32_t duty;            /* percent of the time to work, 1 to 100; 0: 100 */
     bool observe;             /* have ticket changes told instead of asking for them */
     bool leave_on_stop;       /* tell the server when stopping, so that it forgets */

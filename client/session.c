@@ -35,7 +35,7 @@ uint32_t elv_session_send(struct elv_client *c, struct elv_actions *out, struct 
     emit(out, (struct elv_action){
                   .kind = ELV_DO_SEND, .id = c->last_id, .reliable = reliable, .request = request});
     c->stats.requests++;
-    elv_link_asked(&c->link, c->now, elv_rto(&c->transfer.rtt), &c->rng);
+    elv_link_asked(&c->link, c->now, elv_rto(&c->transfer.flow.rtt), &c->rng);
     return c->last_id;
 }
 
@@ -508,8 +508,9 @@ static void on_control(struct elv_client *c, const struct elv_response *r)
 {
     const enum elv_op op = c->control.op;
     const uint32_t id = c->control.id, n_failures = c->control.n_failures;
-    if (op == ELV_OP_TICKET && !c->transfer.rtt.measured) /* a repeat can only make it longer */
-        elv_rtt_sample(&c->transfer.rtt, c->now - c->control.sent_us);
+    if (op == ELV_OP_TICKET &&
+        !c->transfer.flow.rtt.measured) /* a repeat can only make it longer */
+        elv_rtt_sample(&c->transfer.flow.rtt, c->now - c->control.sent_us);
     if (!elv_code_is_success(r->code)) {
         on_refused(c, op, r);
         return;
@@ -626,7 +627,7 @@ static void relink(struct elv_client *c, struct elv_actions *out)
     emit(out, (struct elv_action){.kind = ELV_DO_RELINK});
     c->stats.relinks++;
     c->renew = false;
-    elv_link_renewed(&c->link, c->now, elv_rto(&c->transfer.rtt), &c->rng);
+    elv_link_renewed(&c->link, c->now, elv_rto(&c->transfer.flow.rtt), &c->rng);
     elv_transfer_relink(&c->transfer);
     elv_control_drop(&c->control); /* and it is asked again at once */
 }

@@ -56,3 +56,8 @@ set_tests_properties(sim_campaign PROPERTIES LABELS threads TIMEOUT 300)
 elv_test(test_sim_shrink sim_shrink.c)
 elv_test(test_sim_faults elv_port_sim)
 elv_test(test_sim_case ${case})
+
+# The transfer engine over modelled links.
+elv_test(test_goodput transfer_track.c elv_client elv_port_sim)
+elv_bench(bench_goodput transfer_track.c elv_client elv_port_sim)
+elv_sim(sim_transfer 1000 300 transfer_track.c elv_client elv_port_sim)

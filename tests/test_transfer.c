@@ -26,6 +26,7 @@ struct peer {
 
 struct world {
     struct elv_transfer t;
+    struct elv_flight flights[ELV_WINDOW_MAX];
     uint64_t words[ELV_BITMAP_WORDS(CHUNKS_MAX)];
     struct peer peer;
     elv_time_us now;
@@ -44,7 +45,7 @@ static void start(struct world *w, uint32_t n, bool (*lost)(uint32_t),
 {
     *w = (struct world){.lost = lost, .delay = delay};
     elv_bitmap_init(&w->peer.got, w->peer.words, n);
-    elv_transfer_init(&w->t);
+    elv_transfer_init(&w->t, w->flights, ELV_WINDOW_MAX);
     elv_transfer_grant(&w->t, ELV_WINDOW_MAX);
     elv_transfer_begin(&w->t, w->words, n);
 }
@@ -175,32 +176,33 @@ static void the_window_halves_under_loss_and_not_below_one(void **state)
     (void)state;
     static struct world w;
     start(&w, 600, never, steady);
-    for (int i = 0; i < 400 && w.t.window < ELV_WINDOW_MAX; i++) {
+    for (int i = 0; i < 400 && w.t.flow.window < ELV_WINDOW_MAX; i++) {
         turn(&w);
         w.now = next_event(&w);
     }
-    assert_int_equal(w.t.window, ELV_WINDOW_MAX);
+    assert_int_equal(w.t.flow.window, ELV_WINDOW_MAX);
     w.peer.n_queue = 0; /* silence: every flight is lost again and again */
-    uint32_t before = w.t.window;
+    uint32_t before = w.t.flow.window;
     for (int i = 0; i < 200; i++) {
         w.now = elv_transfer_deadline(&w.t) > w.now ? elv_transfer_deadline(&w.t) : w.now;
         elv_transfer_expire(&w.t, w.now);
-        assert_in_range(w.t.window, 1, before);
-        before = w.t.window;
+        assert_in_range(w.t.flow.window, 1, before);
+        before = w.t.flow.window;
         struct elv_transmission s;
         while (elv_transfer_next(&w.t, w.now, ++w.id, &s))
             assert_true(s.repeated);
     }
-    assert_int_equal(w.t.window, 1);
+    assert_int_equal(w.t.flow.window, 1);
 }
 
 static void repeats_wait_twice_as_long_up_to_ten_seconds(void **state)
 {
     (void)state;
     struct elv_transfer t;
+    struct elv_flight flights[ELV_WINDOW_MAX];
     uint64_t words[1];
     struct elv_transmission s;
-    elv_transfer_init(&t);
+    elv_transfer_init(&t, flights, ELV_WINDOW_MAX);
     elv_transfer_begin(&t, words, 1);
     static const elv_time_us waits[] = {3000000, 6000000, 10000000, 10000000};
     elv_time_us now = 5;
@@ -221,10 +223,11 @@ static void a_late_answer_counts_and_its_time_is_measured_from_its_own_sending(v
 {
     (void)state;
     struct elv_transfer t;
+    struct elv_flight flights[ELV_WINDOW_MAX];
     uint64_t words[1];
     struct elv_transmission s;
     uint32_t chunk;
-    elv_transfer_init(&t);
+    elv_transfer_init(&t, flights, ELV_WINDOW_MAX);
     elv_transfer_begin(&t, words, 1);
     assert_true(elv_transfer_next(&t, 0, 1, &s));
     elv_transfer_expire(&t, 3000000);
@@ -232,7 +235,7 @@ static void a_late_answer_counts_and_its_time_is_measured_from_its_own_sending(v
     assert_int_equal(s.forget[0], 0);
     assert_true(elv_transfer_answered(&t, 3500000, 1, &chunk)); /* the first one, at last */
     assert_int_equal(chunk, 0);
-    assert_int_equal(t.rtt.smoothed, 3500000);
+    assert_int_equal(t.flow.rtt.smoothed, 3500000);
     assert_false(elv_transfer_answered(&t, 3500000, 1, &chunk)); /* a duplicate of it */
     elv_transfer_have(&t, 0);
     assert_true(elv_transfer_complete(&t));
@@ -244,9 +247,10 @@ static void an_id_is_forgotten_once_its_place_is_needed(void **state)
 {
     (void)state;
     struct elv_transfer t;
+    struct elv_flight flights[ELV_WINDOW_MAX];
     uint64_t words[1];
     struct elv_transmission s;
-    elv_transfer_init(&t);
+    elv_transfer_init(&t, flights, ELV_WINDOW_MAX);
     elv_transfer_grant(&t, 1);
     elv_transfer_begin(&t, words, 2);
     elv_time_us now = 0;
@@ -269,10 +273,11 @@ static void an_answer_to_the_body_before_means_nothing_for_this_one(void **state
 {
     (void)state;
     struct elv_transfer t;
+    struct elv_flight flights[ELV_WINDOW_MAX];
     uint64_t words[1];
     struct elv_transmission s;
     uint32_t chunk;
-    elv_transfer_init(&t);
+    elv_transfer_init(&t, flights, ELV_WINDOW_MAX);
     elv_transfer_begin(&t, words, 3);
     assert_true(elv_transfer_next(&t, 0, 1, &s));
     elv_transfer_begin(&t, words, 3);
@@ -309,8 +314,9 @@ static void a_list_beyond_the_body_is_harmless(void **state)
 {
     (void)state;
     struct elv_transfer t;
+    struct elv_flight flights[ELV_WINDOW_MAX];
     uint64_t words[1];
-    elv_transfer_init(&t);
+    elv_transfer_init(&t, flights, ELV_WINDOW_MAX);
     elv_transfer_begin(&t, words, 10);
     struct elv_missing m = {.first = 8};
     for (size_t i = 0; i < sizeof m.have; i++)
@@ -365,7 +371,7 @@ static void the_grant_bounds_what_is_in_flight(void **state)
     (void)state;
     static const struct {
         uint32_t grant, most;
-    } rows[] = {{0, 1}, {1, 1}, {3, 3}, {8, 8}, {32, 32}, {33, 32}, {UINT32_MAX, 32}};
+    } rows[] = {{0, 1}, {1, 1}, {3, 3}, {8, 8}, {64, 64}, {65, 64}, {UINT32_MAX, 64}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         static struct world w;
         start(&w, 700, never, steady);

@@ -375,7 +375,7 @@ static enum elv_err encode(struct elv_lab_local *l, const struct elv_lab_task *t
         .first = l->first,
         .first_cap = l->first_cap,
         .codec = up.id,
-        .arg = {.seed = elv_delta_seed(l->cfg.seed, t->assignment), .param = up.param},
+        .arg = {.seed = elv_delta_seed(l->cfg.seed, t->client, t->assignment), .param = up.param},
         .plan = codec->plan != NULL ? &l->plan_of_codec : NULL,
         .residual = own != NULL ? &own->residual : NULL,
         .bound = job->bound,
