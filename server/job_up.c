@@ -4,6 +4,8 @@
  * A warm-up of the sparsity: the share of the coordinates that is sent falls exponentially from
  * ELV_CODEC_WARM to the job's, so that the first versions, in which most is learnt, lose little.
  * Source: Lin et al., "Deep Gradient Compression", ICLR 2018, section 3.3. */
+#include <math.h>
+
 #include "common/codec.h"
 #include "common/exact.h"
 #include "server/job.h"
@@ -58,4 +60,21 @@ uint32_t elv_job_chunks_max(const struct elv_job *job, uint8_t codec)
         return c->chunks_max(job->model.n_shared, &arg);
     }
     return 0;
+}
+
+/* Left over by an update of norm c are at most sqrt(1 - d) c, where d is the share of its square
+ * that the codec keeps; that adds up to some c / d, of which an update delivers a share again.
+ * These are bounds that honest clients stay below, not the least ones. */
+double elv_job_norm_max(const struct elv_job *job, uint8_t codec)
+{
+    enum { ROUNDED = 2, LEFT_OVER = 4 };
+    const struct elv_codec_choice up = elv_job_up(job, codec, UINT32_MAX);
+    const struct elv_codec *c = elv_codec_by_id(up.id);
+    const double clip = (double)job->clip * 1.001; /* a client adds up in another order */
+    if (!c->biased)
+        return clip;
+    if (job->feedback == ELV_JOB_FEEDBACK_NONE || !elv_codec_is_biased(c, up.param))
+        return ROUNDED * clip;
+    const double share = elv_codec_is_sparse(c) ? fabs((double)up.param) : 1.0;
+    return LEFT_OVER * clip / sqrt(share);
 }

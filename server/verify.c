@@ -103,13 +103,12 @@ static void check_whole(struct elv_verify *v, struct elv_verify_item *item)
     const struct elv_commit *commit = &item->up->commit;
     uint8_t digest[ELV_BODY_DIGEST_LEN];
     elv_body_digest_final(&v->digest, digest);
-    /* The client computes its norm in another order: it may be off by rounding. */
-    const double most = (double)v->clip * 1.001;
+    const double most = elv_job_norm_max(v->job, item->up->codec);
     if (v->first != v->n_params || item->up->have.n_set != commit->n_chunks)
         item->reason = ELV_REASON_WRONG_SHAPE;
     else if (memcmp(digest, commit->digest, sizeof digest) != 0)
         item->reason = ELV_REASON_DIGEST;
-    else if (v->clip > 0.0f && !(item->norm2 <= most * most))
+    else if (v->job->clip > 0.0f && !(item->norm2 <= most * most))
         item->reason = ELV_REASON_OVER_NORM;
 }
 

@@ -8,6 +8,7 @@
 #ifndef ELV_SERVER_VERIFY_H
 #define ELV_SERVER_VERIFY_H
 
+#include "job.h"
 #include "unpack.h"
 
 #define ELV_VERIFY_MAX 64u
@@ -23,8 +24,8 @@ struct elv_verify {
     struct elv_unpack *unpack;
     const struct elv_kernels *kernels;
     uint32_t n_params;
-    float bound; /* of a value */
-    float clip;  /* of the L2 norm; 0: none */
+    float bound;               /* of a value */
+    const struct elv_job *job; /* how long an update may be */
     struct elv_unpacked buf;
     struct elv_verify_item items[ELV_VERIFY_MAX];
     uint32_t n;
