@@ -56,7 +56,7 @@ static void prepare_delta(struct elv_client *c)
         .first = c->memory.first,
         .first_cap = c->memory.first_cap,
         .codec = c->ticket.up.id,
-        .arg = {.seed = elv_delta_seed(c->manifest.seed, c->ticket.assignment),
+        .arg = {.seed = elv_codec_seed(c->manifest.seed, c->number, c->ticket.assignment),
                 .param = c->ticket.up.param},
         .bound = c->manifest.bound,
         .clip = c->manifest.clip,

@@ -12,6 +12,7 @@
 #include "common/codec_sign.h"
 #include "common/codec_ternary.h"
 #include "common/codec_topk.h"
+#include "common/rng.h"
 
 static const struct elv_codec *const built[] = {
     &elv_codec_f32,  &elv_codec_q8,      &elv_codec_f16,  &elv_codec_q4,
@@ -40,6 +41,13 @@ const struct elv_codec *elv_codec_by_name(const char *name, size_t len)
         if (strlen(built[i]->name) == len && memcmp(built[i]->name, name, len) == 0)
             return built[i];
     return NULL;
+}
+
+uint64_t elv_codec_seed(uint64_t run_seed, uint32_t client, uint32_t number)
+{
+    struct elv_rng r = elv_rng_of((struct elv_rng_key){
+        .seed = run_seed, .client = client, .round = number, .purpose = ELV_RNG_CODEC});
+    return elv_rng_u64(&r);
 }
 
 bool elv_codec_takes(const struct elv_codec *codec, float param)

@@ -87,6 +87,11 @@ struct elv_codec {
     enum elv_err (*next)(struct elv_decoder *d, float *out, uint32_t cap, uint32_t *n);
 };
 
+/* The seed of a body: of what `client` makes for assignment `number`, or, with client 0, of the
+ * step to version `number`. Clients that worked alike at random would all err alike, and the mean
+ * of their updates would keep the error. */
+uint64_t elv_codec_seed(uint64_t run_seed, uint32_t client, uint32_t number);
+
 /* Whether `param` is one the codec takes, as `arg.param` has it. */
 bool elv_codec_takes(const struct elv_codec *codec, float param);
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/assert.h"
-#include "common/rng.h"
 
 enum { STRIDE = 4096, STRIDE_THOUSANDS = 4 }; /* coordinates per unit of budget */
 
@@ -123,10 +122,8 @@ static void take_delta(struct elv_make *m)
 /* The same version is the same bytes, however often it is made. */
 static void begin_step(struct elv_make *m)
 {
-    struct elv_rng r = elv_rng_of(
-        (struct elv_rng_key){.seed = m->job->seed, .round = m->version, .purpose = ELV_RNG_CODEC});
     m->arg = m->cast->arg;
-    m->arg.seed = elv_rng_u64(&r);
+    m->arg.seed = elv_codec_seed(m->job->seed, 0, m->version);
     m->plan = (struct elv_codec_plan){0};
     m->step->len = 0;
     m->step->ref = (struct elv_body_ref){.codec = m->cast->down->id};

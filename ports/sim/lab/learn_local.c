@@ -6,6 +6,7 @@
 
 #include "client/delta.h"
 #include "common/arena.h"
+#include "common/rng.h"
 #include "common/size.h"
 
 enum { SLICES = 1024, STEPS = 1024 }; /* of a work's loop; the result is the same for any number */
@@ -227,7 +228,7 @@ static enum elv_err train(struct elv_lab_local *l, const struct elv_task *task,
     return err;
 }
 
-static enum elv_err encode(struct elv_lab_local *l, uint32_t assignment)
+static enum elv_err encode(struct elv_lab_local *l, const struct elv_lab_task *t)
 {
     const struct elv_job *job = l->cfg.job;
     const struct elv_delta_cfg cfg = {
@@ -238,7 +239,8 @@ static enum elv_err encode(struct elv_lab_local *l, uint32_t assignment)
         .first = l->first,
         .first_cap = l->first_cap,
         .codec = job->up[0].id,
-        .arg = {.seed = elv_delta_seed(l->cfg.seed, assignment), .param = job->up[0].param},
+        .arg = {.seed = elv_codec_seed(l->cfg.seed, t->client, t->assignment),
+                .param = job->up[0].param},
         .bound = job->bound,
         .clip = job->clip,
     };
@@ -289,7 +291,7 @@ static enum elv_err work(struct elv_lab_local *l, struct elv_lab_task *t)
     if (err == ELV_OK)
         err = train(l, &task, t);
     if (err == ELV_OK)
-        err = encode(l, t->assignment);
+        err = encode(l, t);
     return err == ELV_OK ? decode(l, t) : err;
 }
 
@@ -313,15 +315,20 @@ void elv_lab_local_init(struct elv_lab_local *l, float *w)
     elv_model_gather(m, l->trained, 0, m->n_shared, w);
 }
 
-/* Of all chunks of a vector; what a codec writes is as long whatever the values are. */
+/* Of all chunks of a vector with the large values scattered; nearly the same for any such vector.
+ */
 static uint64_t bytes_in(struct elv_lab_local *l, struct elv_codec_choice codec)
 {
     const uint32_t n = l->cfg.model->n_shared;
-    const struct elv_codec_arg arg = {.param = codec.param};
+    struct elv_codec_arg arg = {.param = codec.param};
+    struct elv_codec_plan plan;
     const struct elv_pack plain = {.values = l->values, .bytes = l->bytes};
     struct elv_chunk c = {.kind = ELV_BODY_STEP, .codec = codec.id};
     uint64_t sum = 0;
-    memset(l->trained, 0, n * sizeof *l->trained);
+    struct elv_rng r = elv_rng_of((struct elv_rng_key){.purpose = ELV_RNG_CODEC});
+    for (uint32_t i = 0; i < n; i++)
+        l->trained[i] = elv_rng_normal(&r);
+    elv_codec_plan(elv_codec_by_id(codec.id), &plan, l->trained, n, &arg);
     for (; c.first < n; c.first += c.count, c.index++) {
         uint8_t bytes[ELV_CHUNK_MAX];
         size_t len;
