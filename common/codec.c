@@ -12,7 +12,6 @@
 #include "common/codec_sign.h"
 #include "common/codec_ternary.h"
 #include "common/codec_topk.h"
-#include "common/rng.h"
 
 static const struct elv_codec *const built[] = {
     &elv_codec_f32,  &elv_codec_q8,      &elv_codec_f16,  &elv_codec_q4,
@@ -43,13 +42,6 @@ const struct elv_codec *elv_codec_by_name(const char *name, size_t len)
     return NULL;
 }
 
-uint64_t elv_codec_seed(uint64_t run_seed, uint32_t client, uint32_t number)
-{
-    struct elv_rng r = elv_rng_of((struct elv_rng_key){
-        .seed = run_seed, .client = client, .round = number, .purpose = ELV_RNG_CODEC});
-    return elv_rng_u64(&r);
-}
-
 bool elv_codec_takes(const struct elv_codec *codec, float param)
 {
     const bool option = param < 0.0f;
@@ -69,6 +61,15 @@ bool elv_codec_is_biased(const struct elv_codec *codec, float param)
 bool elv_codec_is_sparse(const struct elv_codec *codec)
 {
     return codec->param_max > 0.0f && codec->param_max <= 1.0f;
+}
+
+float elv_codec_widest(const struct elv_codec *codec, float param)
+{
+    const bool option = param < 0.0f;
+    const float number = option ? -param : param;
+    const float warm = codec->param_max < ELV_CODEC_WARM ? codec->param_max : ELV_CODEC_WARM;
+    const float widest = elv_codec_is_sparse(codec) && number < warm ? warm : number;
+    return option ? -widest : widest;
 }
 
 enum elv_err elv_decode_begin(struct elv_decoder *d, const struct elv_codec *codec,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/assert.h"
+#include "common/rng.h"
 
 enum { STRIDE = 4096, STRIDE_THOUSANDS = 4 }; /* coordinates per unit of budget */
 
@@ -122,8 +123,10 @@ static void take_delta(struct elv_make *m)
 /* The same version is the same bytes, however often it is made. */
 static void begin_step(struct elv_make *m)
 {
+    struct elv_rng r = elv_rng_of(
+        (struct elv_rng_key){.seed = m->job->seed, .round = m->version, .purpose = ELV_RNG_CODEC});
     m->arg = m->cast->arg;
-    m->arg.seed = elv_codec_seed(m->job->seed, 0, m->version);
+    m->arg.seed = elv_rng_u64(&r);
     m->plan = (struct elv_codec_plan){0};
     m->step->len = 0;
     m->step->ref = (struct elv_body_ref){.codec = m->cast->down->id};
@@ -133,7 +136,7 @@ static void begin_step(struct elv_make *m)
 static void deflate(const struct elv_make *m, struct elv_chunk *c, uint8_t *out)
 {
     size_t len;
-    if (m->squeeze == NULL ||
+    if (m->squeeze == NULL || m->cast->down->tight ||
         m->squeeze->deflate(m->squeeze->self, out, c->payload.len - 1, c->payload, &len) != ELV_OK)
         return;
     c->payload = (struct elv_bytes){.at = out, .len = len};

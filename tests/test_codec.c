@@ -109,20 +109,6 @@ static void codecs_are_found_by_number_and_by_name(void **state)
     }
 }
 
-static void a_body_has_a_seed_of_its_own(void **state)
-{
-    (void)state;
-    uint64_t seen[27];
-    size_t n = 0;
-    for (uint32_t i = 0; i < 27; i++) {
-        const uint64_t seed = elv_codec_seed(i / 9, i / 3 % 3, i % 3);
-        assert_true(seed == elv_codec_seed(i / 9, i / 3 % 3, i % 3));
-        for (size_t k = 0; k < n; k++)
-            assert_true(seen[k] != seed);
-        seen[n++] = seed;
-    }
-}
-
 /* None is longer than a chunk may be, each can be made again alone, and no more come out than
  * announced. */
 static void check_tiles(void)
@@ -289,7 +275,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codecs_are_found_by_number_and_by_name),
-        cmocka_unit_test(a_body_has_a_seed_of_its_own),
         cmocka_unit_test(chunks_tile_any_vector_and_can_be_made_again),
         cmocka_unit_test(a_chunk_fills_whatever_room_there_is),
         cmocka_unit_test(lengths_and_counts_must_agree),
