@@ -82,7 +82,7 @@ void elv_session_leave(struct elv_client *c)
 /* Work that waits on the disk for the next start, if this device comes back. */
 static bool is_kept(const struct elv_client *c)
 {
-    return (c->persist.work_kept || c->resuming) && !c->cfg.leave_on_stop;
+    return (elv_persist_parks(&c->persist) || c->resuming) && !c->cfg.leave_on_stop;
 }
 
 void elv_session_stop(struct elv_client *c)
@@ -320,9 +320,13 @@ static enum elv_err encode_join(struct elv_client *c, size_t *len)
         .speed = c->cfg.speed,
         .samples = samples == UINT32_MAX ? 0 : samples,
     };
-    for (size_t i = 0; i < elv_codec_count() && j.n_codecs < ELV_CODECS_MAX; i++)
-        if (can_run(c, elv_codec_at(i)->id) && (c->unfit || offers_id(c, elv_codec_at(i)->id)))
-            j.codecs[j.n_codecs++] = elv_codec_at(i)->id;
+    const struct elv_client_cfg *cfg = &c->cfg;
+    const size_t n = cfg->n_codecs > 0 ? cfg->n_codecs : elv_codec_count();
+    for (size_t i = 0; i < n && j.n_codecs < ELV_CODECS_MAX; i++) {
+        const uint8_t id = cfg->n_codecs > 0 ? cfg->codecs[i] : elv_codec_at(i)->id;
+        if (elv_codec_by_id(id) != NULL && (c->unfit || offers_id(c, id)))
+            j.codecs[j.n_codecs++] = id;
+    }
     memcpy(j.manifest, c->manifest_digest, sizeof j.manifest);
     return elv_join_encode(&j, c->memory.message, ELV_MSG_MAX, len);
 }

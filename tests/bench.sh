@@ -13,6 +13,12 @@
 #     deploy    simulated clients with every message        transfer  bodies over bad links, beside block-wise
 #     fold      verifying and folding updates               quant     coding in 1 to 32 bits a value
 #     rotate    coding after a random rotation              herd      2,000 sessions, and the server killed
+#     deploy    simulated clients with every message
+#     transfer  bodies over bad links, beside block-wise transfer
+#     deploy    simulated clients with every message  rotate    coding after a random rotation
+#     deploy    simulated clients with every message         fold      verifying and folding updates
+#     deploy    simulated clients with every message        rotate    coding after a random rotation
+#     quant     coding in 1 to 32 bits a value
 #
 # Prints one line for each figure,
 #
@@ -37,6 +43,11 @@ mkdir -p build
 
 [ $# -gt 0 ] || set -- round commits start store kernels fold coap zipline dbw learn swarm deploy \
     transfer rotate quant
+[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy transfer
+[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy rotate
+[ $# -gt 0 ] || set -- round commits start store kernels fold coap zipline dbw learn swarm deploy
+[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy \
+    rotate quant
 status=0
 for name in "$@"; do
     program=build/release/tests/bench_$name

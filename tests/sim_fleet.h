@@ -70,10 +70,10 @@ struct fleet_client {
 
 struct fleet_sums {
     uint64_t abandoned, late, log_losses, declined, failed, evaluations, lapsed;
+    uint64_t restored, replayed, resumed; /* by clients, after a restart */
     /* Models that clients started from, by how they came: whole, by steps from one held, or from
      * the first. */
     uint64_t by_full, by_steps, by_seed;
-    uint64_t restored, replayed, resumed; /* by clients, after a restart */
 };
 
 struct fleet_scorer { /* pretends to evaluate: three slices, then sums that follow the model */

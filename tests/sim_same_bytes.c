@@ -21,16 +21,11 @@
 enum { CLIENTS = 8, TROUBLE_S = 240, LIMIT_S = 4000 };
 
 static const struct fleet_key dense[] = {
-    {"sync", "policy", "bsp"},
-    {"sync", "deadline", "100000s"},
-    {"sync", "quorum", "8"},
-    {"select", "min_clients", "8"},
-    {"transfer", "up", "q8"},
-    {"transfer", "down", "q8"},
-    {"job", "rounds", "6"},
-    {"transfer", "deflate", "on"},
-    {"transfer", "feedback", "none"}, /* a client that dies forgets what it has not sent */
-    {NULL, NULL, NULL},
+    {"sync", "policy", "bsp"},        {"sync", "deadline", "100000s"},
+    {"sync", "quorum", "8"},          {"select", "min_clients", "8"},
+    {"transfer", "up", "q8"},         {"transfer", "down", "q8"},
+    {"job", "rounds", "6"},           {"transfer", "deflate", "on"},
+    {"transfer", "feedback", "none"}, {NULL, NULL, NULL},
 };
 /* What the steps leave out is in the master model: it has to survive, too. */
 static const struct fleet_key sparse[] = {
@@ -42,7 +37,7 @@ static const struct fleet_key sparse[] = {
     {"transfer", "down", "ternary 0.05"},
     {"job", "rounds", "6"},
     {"transfer", "deflate", "on"},
-    {"transfer", "feedback", "none"},
+    {"transfer", "feedback", "none"}, /* a client that dies forgets what it has not sent */
     {NULL, NULL, NULL},
 };
 

@@ -152,8 +152,8 @@ static void open_round(struct elv_deploy *d, uint32_t seq, elv_time_us opened, u
         stop_waiting(d);
 }
 
-/* What the links carried since the round before. */
-static void take_wire(struct elv_deploy *d)
+/* Whose round a poll or a handshake belongs to nobody can say: all since the round before count. */
+static void count_wire(struct elv_deploy *d)
 {
     const struct elv_sim_stats s = elv_sim_stats(d->w);
     d->rec.wire_up = s.wire_up - d->wire_up;
@@ -170,7 +170,7 @@ static void resume(struct elv_deploy *d, const struct elv_note *n)
     if (n->version > d->sum.version && n->version > 0) {
         const struct elv_rec_version *v = &s->cast.rec;
         release(d, NULL);
-        take_wire(d);
+        count_wire(d);
         d->rec.seq = v->seq;
         d->rec.version = n->version;
         d->rec.closed = n->at;
@@ -226,6 +226,7 @@ static void fill_record(struct elv_deploy *d, const struct elv_note *n, bool aba
         count_asked(d, r->n_late);
     rec->bytes_up = r->bytes_up;
     rec->bytes_down = r->bytes_down;
+    count_wire(d);
     rec->train_loss = r->loss;
     rec->stale_mean = r->staleness;
     rec->score = (struct elv_lab_score){.loss = (double)NAN, .accuracy = -1.0};
@@ -239,7 +240,6 @@ static void end_round(struct elv_deploy *d, const struct elv_note *n)
     const bool abandoned = n->kind == ELV_NOTE_ROUND_ABANDONED;
     elv_deploy_pass_time(d);
     fill_record(d, n, abandoned);
-    take_wire(d);
     release(d, NULL);
     if (abandoned) {
         d->sum.abandoned++;

@@ -13,7 +13,7 @@
  *     late         of the others: there and without an answer at its end; a stream's: lapsed
  *     discarded    turned away, by the policy or because they are not sound
  *     dropped      never delivered
- *     bytes_up, bytes_down   chunks as they travel
+ *     bytes_up, bytes_down   of the round's chunks, their heads included
  *     train_loss   mean of what the clients report; empty: nothing is
  *     loss         of the version made; empty: not evaluated
  *     accuracy     likewise
@@ -22,9 +22,9 @@
  *     working      and downloading, computing or uploading
  *     waiting_share   waiting / (waiting + working); empty: neither
  *     model        SHA-256 of the version made; empty: nothing is learnt
- *     wire_up, wire_down   bytes with the headers of IP, UDP, DTLS and CoAP (common/wire_size.h),
- * of chunks and of the messages around them. With `detail = messages` all that was put on links
- * since the round before: handshakes, polls and repeats, too
+ *     wire_up, wire_down   all datagrams since the round before, IP, UDP, DTLS and CoAP included.
+ *                  Where messages are only times ([world] detail) those that the work takes: no
+ *                  handshakes, no polls, no repeats
  *
  * Where rounds ask, asked = used + late + discarded + dropped: late is who was still at work when
  * the round closed, dropped who was silent by then, having dropped out, gone away or left. In a
