@@ -10,11 +10,9 @@
 #     kernels   training and folding                        coap      requests of the CoAP server
 #     zipline   planning a barrier                          dbw       choosing how many to wait for
 #     learn     the cheap models of learning                swarm     simulated clients, messages as times
-#     deploy    simulated clients with every message
-#     transfer  bodies over bad links, beside block-wise transfer
-#     deploy    simulated clients with every message  rotate    coding after a random rotation
 #     deploy    simulated clients with every message        rotate    coding after a random rotation
-#     quant     coding in 1 to 32 bits a value
+#     transfer  bodies over bad links, beside block-wise transfer
+#     quant     coding in 1 to 32 bits a value              sparse    coding the largest values only
 #
 # Prints one line for each figure,
 #
@@ -37,10 +35,8 @@ mkdir -p build
     exit 1
 }
 
-[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy transfer
-[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy rotate
 [ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy \
-    rotate quant
+    transfer rotate quant sparse
 status=0
 for name in "$@"; do
     program=build/release/tests/bench_$name
