@@ -8,6 +8,7 @@
  * in bytes of binary32 on one core, planning included, beside a copy of the same bytes. Figures of
  * time are medians over short blocks, by processor time. Fails when `ternary` is more than 5 %
  * above the entropy, or anything decodes to something else. */
+#define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
