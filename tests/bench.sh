@@ -10,6 +10,10 @@
 #     kernels   training and folding                        coap      requests of the CoAP server
 #     zipline   planning a barrier                          dbw       choosing how many to wait for
 #     learn     the cheap models of learning                swarm     simulated clients, messages as times
+#     deploy    simulated clients with every message
+#     transfer  bodies over bad links, beside block-wise transfer
+#     deploy    simulated clients with every message  rotate    coding after a random rotation
+#     deploy    simulated clients with every message         fold      verifying and folding updates
 #     deploy    simulated clients with every message        rotate    coding after a random rotation
 #     transfer  bodies over bad links, beside block-wise transfer
 #     quant     coding in 1 to 32 bits a value              sparse    coding the largest values only
@@ -35,6 +39,9 @@ mkdir -p build
     exit 1
 }
 
+[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy transfer
+[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy rotate
+[ $# -gt 0 ] || set -- round commits start store kernels fold coap zipline dbw learn swarm deploy
 [ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy \
     transfer rotate quant sparse
 status=0

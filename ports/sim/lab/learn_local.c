@@ -451,19 +451,20 @@ void elv_lab_local_init(struct elv_lab_local *l, float *w)
     elv_model_gather(m, l->trained, 0, m->n_shared, w);
 }
 
-/* Of all chunks of a vector. What most codecs write is as long whatever the values are; those that
- * choose among coordinates are given independent ones. */
+/* Of all chunks of a vector. What most codecs write is as long whatever the values are; where the
+ * largest are sent, it depends on where these lie: anywhere, here. */
 static uint64_t bytes_in(struct elv_lab_local *l, struct elv_codec_choice codec)
 {
     const uint32_t n = l->cfg.model->n_shared;
     struct elv_codec_arg arg = {.param = codec.param};
-    struct elv_rng r = elv_rng_of((struct elv_rng_key){.seed = l->cfg.seed});
+    struct elv_codec_plan plan;
+    struct elv_rng r = elv_rng_of((struct elv_rng_key){.purpose = ELV_RNG_CODEC});
     const struct elv_pack plain = {.values = l->values, .bytes = l->bytes};
     struct elv_chunk c = {.kind = ELV_BODY_STEP, .codec = codec.id};
     uint64_t sum = 0;
     for (uint32_t i = 0; i < n; i++)
-        l->trained[i] = elv_rng_normal(&r);
-    elv_codec_plan(elv_codec_by_id(codec.id), &l->plan_of_codec, l->trained, n, &arg);
+        l->trained[i] = elv_rng_unit(&r);
+    elv_codec_plan(elv_codec_by_id(codec.id), &plan, l->trained, n, &arg);
     for (; c.first < n; c.first += c.count, c.index++) {
         uint8_t bytes[ELV_CHUNK_MAX];
         size_t len;
