@@ -37,7 +37,7 @@ static void fetch(struct elv_client *c, elv_time_us from)
 }
 
 /* The memory was planned for the codecs the manifest lists. */
-static bool can_encode(const struct elv_client *c, const struct elv_codec_choice *up)
+bool elv_assignment_can_encode(const struct elv_client *c, const struct elv_codec_choice *up)
 {
     const uint32_t first_cap = elv_delta_first_cap(&c->model, up);
     return first_cap > 0 && first_cap <= c->memory.first_cap;
@@ -66,7 +66,7 @@ void elv_assignment_begin(struct elv_client *c, const struct elv_ticket *t)
         return;
     if (elv_session_samples(c) == 0)
         elv_assignment_give_up(c, ELV_STATUS_DECLINED, ELV_REASON_NO_DATA);
-    else if (!can_encode(c, &t->up))
+    else if (!elv_assignment_can_encode(c, &t->up))
         elv_assignment_give_up(c, ELV_STATUS_FAILED, ELV_REASON_CODEC);
 }
 
@@ -83,6 +83,7 @@ static void let_go(struct elv_client *c)
 void elv_assignment_drop(struct elv_client *c)
 {
     let_go(c);
+    elv_persist_decided(&c->persist);
     if (elv_assignment_open(c)) {
         c->stats.superseded++;
         c->phase = ELV_CLIENT_IDLE;
@@ -92,6 +93,7 @@ void elv_assignment_drop(struct elv_client *c)
 void elv_assignment_decided(struct elv_client *c, bool done)
 {
     let_go(c);
+    elv_persist_decided(&c->persist);
     c->decided = c->ticket.assignment;
     c->phase = ELV_CLIENT_IDLE;
     if (c->stopping)
@@ -104,6 +106,7 @@ void elv_assignment_decided(struct elv_client *c, bool done)
 void elv_assignment_give_up(struct elv_client *c, enum elv_status status, enum elv_reason reason)
 {
     let_go(c);
+    elv_persist_decided(&c->persist);
     c->commit = (struct elv_commit){.status = status, .reason = reason, .nonce = c->commit.nonce};
     c->phase = ELV_CLIENT_COMMITTING;
 }
@@ -115,7 +118,12 @@ static void fail(struct elv_client *c, enum elv_reason reason)
 
 /* Getting the model. */
 
-static void plan_fetch(struct elv_client *c)
+static bool may_plan(const struct elv_client *c)
+{
+    return c->now >= c->fetch_us && !elv_persist_waits(&c->persist);
+}
+
+static void plan_fetch(struct elv_client *c, struct elv_actions *out)
 {
     uint32_t n;
     if (elv_base_plan(&c->base, &c->ticket, &n) != ELV_OK) {
@@ -129,6 +137,8 @@ static void plan_fetch(struct elv_client *c)
     elv_transfer_begin(&c->transfer, c->memory.bitmap, n);
     c->fetching = true;
     c->n_bad = 0;
+    if (elv_persist_replays(&c->persist, &c->transfer.have))
+        elv_assignment_start(c, out, ELV_CLIENT_REPLAY);
 }
 
 void elv_assignment_fetch_again(struct elv_client *c, elv_time_us wait)
@@ -149,6 +159,7 @@ static void on_fetched(struct elv_client *c, uint32_t chunk, const struct elv_re
         return;
     }
     c->stats.bytes_down += r->body.len;
+    elv_persist_chunk(&c->persist, r->body);
     elv_transfer_have(&c->transfer, chunk);
 }
 
@@ -271,6 +282,13 @@ bool elv_assignment_verdict(struct elv_client *c, const struct elv_verdict *v)
 
 /* Moving on. */
 
+/* The disk reads the base, which encoding may change, or the update, which may not leave before. */
+static bool held_up(const struct elv_client *c)
+{
+    return (c->phase == ELV_CLIENT_ENCODING || c->phase == ELV_CLIENT_UPLOADING) &&
+           elv_persist_waits(&c->persist);
+}
+
 /* One phase further when what it waits for is there; false: wait. */
 static bool advance_phase(struct elv_client *c, struct elv_actions *out)
 {
@@ -282,10 +300,10 @@ static bool advance_phase(struct elv_client *c, struct elv_actions *out)
     };
     switch (c->phase) {
     case ELV_CLIENT_FETCHING:
-        if (c->fetching ? !elv_transfer_complete(&c->transfer) : c->now < c->fetch_us)
+        if (c->fetching ? !elv_transfer_complete(&c->transfer) : !may_plan(c))
             return false;
         if (!c->fetching)
-            plan_fetch(c);
+            plan_fetch(c, out);
         else
             c->phase = ELV_CLIENT_LOADING;
         return true;
@@ -293,7 +311,7 @@ static bool advance_phase(struct elv_client *c, struct elv_actions *out)
     case ELV_CLIENT_EVALUATING:
     case ELV_CLIENT_TRAINING:
     case ELV_CLIENT_ENCODING:
-        if (c->now >= c->work.rest_until)
+        if (c->now >= c->work.rest_until && !held_up(c))
             elv_assignment_start(c, out, kinds[c->phase]);
         return false;
     case ELV_CLIENT_UPLOADING:
@@ -328,7 +346,8 @@ static struct elv_request chunk_request(struct elv_client *c, uint32_t chunk, ui
 
 static bool transferring(const struct elv_client *c)
 {
-    return (c->phase == ELV_CLIENT_FETCHING && c->fetching) || c->phase == ELV_CLIENT_UPLOADING;
+    return (c->phase == ELV_CLIENT_FETCHING && c->fetching) ||
+           (c->phase == ELV_CLIENT_UPLOADING && !held_up(c));
 }
 
 void elv_assignment_send(struct elv_client *c, struct elv_actions *out)
@@ -369,6 +388,8 @@ void elv_assignment_work(struct elv_client *c, struct elv_actions *out)
     }
     if (w->id == 0 && elv_residual_unsettled(&c->residual))
         elv_assignment_start(c, out, ELV_CLIENT_SETTLE); /* before its memory is used again */
+    if (w->id == 0 && c->phase == ELV_CLIENT_IDLE && c->prepared && c->persist.restore_due)
+        elv_assignment_start(c, out, ELV_CLIENT_RESTORE);
     while (w->id == 0 && advance_phase(c, out)) /* three phases without work in between at most */
         ;
 }
@@ -376,11 +397,13 @@ void elv_assignment_work(struct elv_client *c, struct elv_actions *out)
 /* The next thing to do for its own sake. */
 static elv_time_us next_move(const struct elv_client *c)
 {
-    if (c->work.id != 0)
+    if (c->work.id != 0 || held_up(c))
         return ELV_NEVER;
     switch (c->phase) {
     case ELV_CLIENT_FETCHING:
-        return c->fetching ? elv_transfer_deadline(&c->transfer) : c->fetch_us;
+        if (!c->fetching)
+            return elv_persist_waits(&c->persist) ? ELV_NEVER : c->fetch_us;
+        return elv_transfer_deadline(&c->transfer);
     case ELV_CLIENT_UPLOADING:
         return elv_transfer_deadline(&c->transfer);
     case ELV_CLIENT_LOADING:

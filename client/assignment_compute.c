@@ -4,6 +4,7 @@
 #include "client/assignment_internal.h"
 
 #include <float.h>
+#include <string.h>
 
 #include "client/session_internal.h"
 #include "common/assert.h"
@@ -64,7 +65,7 @@ static void prepare_delta(struct elv_client *c)
         .first = c->memory.first,
         .first_cap = c->memory.first_cap,
         .codec = c->ticket.up.id,
-        .arg = {.seed = elv_delta_seed(c->manifest.seed, c->ticket.assignment),
+        .arg = {.seed = elv_delta_seed(c->manifest.seed, c->number, c->ticket.assignment),
                 .param = c->ticket.up.param},
         .plan = codec->plan != NULL ? c->memory.plan : NULL,
         .residual = feeds_back(c) ? &c->residual : NULL,
@@ -72,7 +73,10 @@ static void prepare_delta(struct elv_client *c)
         .clip = c->manifest.clip,
         .nonce = c->commit.nonce,
     };
-    elv_delta_begin(&c->delta, &cfg);
+    if (c->resuming)
+        elv_delta_resume(&c->delta, &cfg);
+    else
+        elv_delta_begin(&c->delta, &cfg);
 }
 
 void elv_assignment_start(struct elv_client *c, struct elv_actions *out, uint32_t kind)
@@ -90,8 +94,88 @@ void elv_assignment_start(struct elv_client *c, struct elv_actions *out, uint32_
         .kind = ELV_DO_COMPUTE, .id = id, .compute = {.kind = kind, .input = &c->train}};
 }
 
+enum elv_err elv_assignment_restore_run(struct elv_client *c, uint32_t budget)
+{
+    const struct elv_restore_into into = {.model = &c->model,
+                                          .base = c->memory.base,
+                                          .fresh = c->memory.fresh,
+                                          .manifest = c->manifest_digest};
+    return elv_persist_restore(&c->persist, &into, budget);
+}
+
+/* An update of an earlier life is in `fresh`. Whether its chunks are still those that its commit
+ * speaks of is seen by making them. */
+static void take_up(struct elv_client *c)
+{
+    const struct elv_persist_work *w = &c->persist.found_work;
+    if (!elv_assignment_can_encode(c, &w->up))
+        return;
+    c->ticket = (struct elv_ticket){.what = ELV_WHAT_TRAIN,
+                                    .assignment = w->assignment,
+                                    .round = w->round,
+                                    .version = w->version,
+                                    .up = w->up};
+    c->commit = w->commit;
+    c->begun_us = c->now;
+    c->due_us = ELV_NEVER;
+    c->resuming = true;
+    c->phase = ELV_CLIENT_ENCODING;
+}
+
+static void after_restore(struct elv_client *c)
+{
+    const struct elv_persist *p = &c->persist;
+    if (p->has_base) {
+        elv_base_restore(&c->base, p->found_base.version, p->found_base.digest);
+        c->stats.restored++;
+    }
+    if (p->has_work && c->phase == ELV_CLIENT_IDLE)
+        take_up(c);
+}
+
+/* The commit is sent before any chunk: the answer is the decision, or what is missing. */
+static void after_resume(struct elv_client *c)
+{
+    c->resuming = false;
+    c->phase = ELV_CLIENT_IDLE;
+    if (c->delta.n_chunks != c->commit.n_chunks ||
+        memcmp(c->delta.digest, c->commit.digest, sizeof c->commit.digest) != 0)
+        return; /* encoded by other software, or damaged: it never was */
+    c->persist.work_kept = true;
+    c->stats.resumed++;
+    elv_transfer_begin(&c->transfer, c->memory.bitmap, c->delta.n_chunks);
+    c->phase = ELV_CLIENT_COMMITTING;
+}
+
+static void after_replay(struct elv_client *c)
+{
+    c->transfer.have = c->persist.have;
+    c->stats.replayed += c->persist.n_replayed;
+}
+
+static void keep_base(struct elv_client *c)
+{
+    struct elv_persist_base b = {.version = c->base.version, .n_params = c->model.n_params};
+    memcpy(b.digest, c->base.digest, sizeof b.digest);
+    elv_persist_base(&c->persist, &b, c->memory.base);
+}
+
+static void keep_work(struct elv_client *c)
+{
+    struct elv_persist_work w = {.assignment = c->ticket.assignment,
+                                 .round = c->ticket.round,
+                                 .version = c->ticket.version,
+                                 .n_shared = c->model.n_shared,
+                                 .up = c->ticket.up,
+                                 .commit = c->commit};
+    memcpy(w.manifest, c->manifest_digest, sizeof w.manifest);
+    elv_persist_work(&c->persist, &w, c->memory.fresh);
+}
+
 static void after_load(struct elv_client *c)
 {
+    if (c->base.way != ELV_BASE_HELD)
+        keep_base(c);
     const bool evaluate = c->ticket.what == ELV_WHAT_EVALUATE || c->manifest.holdout > 0.0f;
     c->phase = evaluate ? ELV_CLIENT_EVALUATING : ELV_CLIENT_TRAINING;
     c->train.resumed = false;
@@ -147,6 +231,9 @@ static void after_encode(struct elv_client *c)
         c->commit.digest[i] = c->delta.digest[i];
     if (feeds_back(c))
         elv_residual_made(&c->residual, c->ticket.assignment, c->ticket.version, c->delta.learnt);
+    if (c->model.n_shared < c->model.n_params)
+        keep_base(c); /* what stays on the device has learnt */
+    keep_work(c);
     elv_transfer_begin(&c->transfer, c->memory.bitmap, c->delta.n_chunks);
     c->phase = ELV_CLIENT_UPLOADING;
 }
@@ -154,6 +241,9 @@ static void after_encode(struct elv_client *c)
 static void work_done(struct elv_client *c)
 {
     switch (c->phase) {
+    case ELV_CLIENT_FETCHING:
+        after_replay(c);
+        break;
     case ELV_CLIENT_LOADING:
         after_load(c);
         break;
@@ -164,7 +254,10 @@ static void work_done(struct elv_client *c)
         after_train(c);
         break;
     default:
-        after_encode(c);
+        if (c->resuming)
+            after_resume(c);
+        else
+            after_encode(c);
     }
 }
 
@@ -195,10 +288,20 @@ static void encoding_failed(struct elv_client *c, enum elv_err err)
         fail(c, err == ELV_ERR_FORMAT ? ELV_REASON_TRAINER : ELV_REASON_CODEC);
 }
 
+static void give_up_resuming(struct elv_client *c)
+{
+    c->resuming = false;
+    c->phase = ELV_CLIENT_IDLE;
+}
+
 static void work_failed(struct elv_client *c, enum elv_err err)
 {
     switch (c->phase) {
+    case ELV_CLIENT_FETCHING: /* what could not be read back is fetched */
+        after_replay(c);
+        break;
     case ELV_CLIENT_LOADING:
+        elv_persist_spoilt(&c->persist);
         elv_assignment_fetch_again(c, 0);
         break;
     case ELV_CLIENT_EVALUATING:
@@ -208,7 +311,10 @@ static void work_failed(struct elv_client *c, enum elv_err err)
         training_failed(c, err);
         break;
     default:
-        encoding_failed(c, err);
+        if (c->resuming)
+            give_up_resuming(c);
+        else
+            encoding_failed(c, err);
     }
 }
 
@@ -229,12 +335,17 @@ void elv_assignment_computed(struct elv_client *c, enum elv_err err)
         c->train_us += took;
     if (kind == ELV_CLIENT_SETTLE)
         return; /* it has left everything in order, whatever became of it */
+    if (kind == ELV_CLIENT_RESTORE)
+        c->persist.restore_due = false;
     if (c->work.cancel) {
+        c->resuming = false;
         c->stats.cancelled++;
         clean_up(c, kind);
     } else if (err != ELV_OK) {
         clean_up(c, kind);
         work_failed(c, err);
+    } else if (kind == ELV_CLIENT_RESTORE) {
+        after_restore(c);
     } else {
         work_done(c);
     }

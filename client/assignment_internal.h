@@ -2,9 +2,10 @@
 /* client/assignment_internal.h - one assignment from ticket to decision, as parts of client.c see
  * it.
  *
- * fetch -> load -> evaluate? -> train -> encode -> upload -> commit. Whatever goes wrong on the way
- * ends in a commit that says so; a newer ticket, or a refusal that says nobody waits for it any
- * more, drops it at any point. */
+ * fetch -> load -> evaluate? -> train -> encode -> upload -> commit. Work of an earlier life of the
+ * client enters at encode, where its bytes are checked, and then begins with its commit. Whatever
+ * goes wrong on the way ends in a commit that says so; a newer ticket, or a refusal that says
+ * nobody waits for it any more, drops it at any point. */
 #ifndef ELV_CLIENT_ASSIGNMENT_INTERNAL_H
 #define ELV_CLIENT_ASSIGNMENT_INTERNAL_H
 
@@ -16,6 +17,7 @@ extern "C" {
 
 /* Takes the ticket's work up; there must be none. */
 void elv_assignment_begin(struct elv_client *c, const struct elv_ticket *t);
+bool elv_assignment_can_encode(const struct elv_client *c, const struct elv_codec_choice *up);
 /* FETCHING to COMMITTING. */
 bool elv_assignment_open(const struct elv_client *c);
 /* The server named the assignment that is open, and says how much time is left for it. */
@@ -30,6 +32,8 @@ void elv_assignment_give_up(struct elv_client *c, enum elv_status status, enum e
 
 /* Emits the COMPUTE that the phase is for. */
 void elv_assignment_start(struct elv_client *c, struct elv_actions *out, uint32_t kind);
+/* A slice of RESTORE. */
+enum elv_err elv_assignment_restore_run(struct elv_client *c, uint32_t budget);
 void elv_assignment_computed(struct elv_client *c, enum elv_err err);
 /* What was fetched is no good: once more, not before `wait` is over. */
 void elv_assignment_fetch_again(struct elv_client *c, elv_time_us wait);

@@ -197,6 +197,34 @@ enum elv_err elv_base_take(struct elv_base *b, uint32_t i, struct elv_bytes in)
     return ELV_OK;
 }
 
+void elv_base_restore(struct elv_base *b, uint32_t version, const uint8_t digest[ELV_SHA256_LEN])
+{
+    b->held = b->local_made = true;
+    b->version = version;
+    memcpy(b->digest, digest, sizeof b->digest);
+}
+
+static bool is_of(const struct elv_chunk *c, const struct elv_body_ref *body)
+{
+    return c->index < body->n_chunks && memcmp(c->tag, body->digest, sizeof c->tag) == 0;
+}
+
+bool elv_base_find(const struct elv_base *b, struct elv_bytes chunk, uint32_t *i)
+{
+    struct elv_chunk c;
+    if (elv_chunk_decode(chunk, &c) != ELV_OK)
+        return false;
+    *i = c.index;
+    if (b->way == ELV_BASE_FULL)
+        return is_of(&c, &b->ticket.full);
+    for (uint32_t k = b->n_steps; k > 0; k--) {
+        if (is_of(&c, &b->ticket.step[k - 1]))
+            return true;
+        *i += b->ticket.step[k - 1].n_chunks;
+    }
+    return false;
+}
+
 static void enter(struct elv_base *b, enum elv_base_pass at)
 {
     b->at = at;

@@ -85,6 +85,12 @@ struct elv_request elv_base_request(const struct elv_base *b, uint32_t i);
 /* The answer for chunk `i`. Any error: it is not that chunk, or damaged; ask again. */
 enum elv_err elv_base_take(struct elv_base *b, uint32_t i, struct elv_bytes chunk);
 
+/* A version read back from a disk: `base` holds its values, the local layers' too. */
+void elv_base_restore(struct elv_base *b, uint32_t version, const uint8_t digest[ELV_SHA256_LEN]);
+
+/* Which of those to be fetched `chunk` is, told by what it says of itself; false: none of them. */
+bool elv_base_find(const struct elv_base *b, struct elv_bytes chunk, uint32_t *i);
+
 /* With all chunks taken: makes `base` the version of the ticket, and `fresh` a copy to train.
  * `budget` slices of some thousand coordinates or a few chunks. ELV_ERR_BUSY: there is more. Any
  * other failure: nothing is held any more, and the next plan takes a simpler way. */

@@ -6,14 +6,18 @@
 #include "common/assert.h"
 
 /* Beyond a chunk's SEND and two FORGETs: END, CANCEL, COMPUTE, RELINK twice, a control request, and
- * the control requests forgotten. */
-enum { ACTIONS_BESIDES = 6 + ELV_FORGET_MAX, ACTIONS_PER_CHUNK = 3 };
+ * the control requests forgotten, and what is stored. */
+enum { ACTIONS_BESIDES = 6 + ELV_FORGET_MAX + ELV_PERSIST_ACTIONS, ACTIONS_PER_CHUNK = 3 };
+
+enum { BURST_MAX = 32, WINDOW_LIMIT = 1024 };
 
 static struct elv_client_cfg with_defaults(const struct elv_client_cfg *cfg)
 {
     struct elv_client_cfg full = *cfg;
     if (full.burst == 0)
         full.burst = ELV_CLIENT_BURST;
+    if (full.window == 0)
+        full.window = ELV_WINDOW_MAX;
     if (full.duty == 0)
         full.duty = 100;
     if (full.software.len == 0)
@@ -21,12 +25,21 @@ static struct elv_client_cfg with_defaults(const struct elv_client_cfg *cfg)
     return full;
 }
 
+/* What is the same for all runs. */
+static void cut(struct elv_arena *a, const struct elv_client_cfg *cfg, struct elv_memory *m,
+                struct elv_persist *p)
+{
+    elv_memory_fixed(a, cfg->burst, cfg->window, m);
+    elv_persist_layout(p, cfg->disk, a);
+}
+
 size_t elv_client_mem_min(const struct elv_client_cfg *cfg)
 {
     const struct elv_client_cfg full = with_defaults(cfg);
     struct elv_memory m;
+    struct elv_persist p;
     struct elv_arena a = elv_arena_of(NULL, 0);
-    elv_memory_fixed(&a, full.burst, &m);
+    cut(&a, &full, &m, &p);
     return a.used;
 }
 
@@ -35,8 +48,9 @@ size_t elv_client_mem(const struct elv_client_cfg *cfg, const struct elv_manifes
 {
     const struct elv_client_cfg full = with_defaults(cfg);
     struct elv_memory m;
+    struct elv_persist p;
     struct elv_arena a = elv_arena_of(NULL, 0);
-    elv_memory_fixed(&a, full.burst, &m);
+    cut(&a, &full, &m, &p);
     if (elv_memory_run(&a, manifest, model, true, &m) != ELV_OK)
         return 0;
     if (cfg->trainer.mem == NULL)
@@ -51,22 +65,24 @@ enum elv_err elv_client_init(struct elv_client *c, const struct elv_client_cfg *
 {
     const struct elv_client_cfg full = with_defaults(cfg);
     const struct elv_trainer *t = &full.trainer;
-    if (full.burst > ELV_WINDOW_MAX || full.duty > 100 || full.software.len > ELV_NAME_MAX ||
-        t->begin == NULL || t->run == NULL || t->evaluate == NULL || t->result == NULL ||
-        t->abort == NULL)
+    if (full.burst > BURST_MAX || full.window > WINDOW_LIMIT || full.duty > 100 ||
+        full.software.len > ELV_NAME_MAX || t->begin == NULL || t->run == NULL ||
+        t->evaluate == NULL || t->result == NULL || t->abort == NULL)
         return ELV_ERR_ARG;
     *c = (struct elv_client){.cfg = full, .mem = mem, .mem_len = len, .work = {.duty = full.duty}};
     c->fixed = elv_arena_of(mem, len);
-    elv_memory_fixed(&c->fixed, full.burst, &c->memory);
+    cut(&c->fixed, &full, &c->memory, &c->persist);
     c->rng = elv_rng_of((struct elv_rng_key){.seed = full.jitter_seed, .purpose = ELV_RNG_JITTER});
-    elv_transfer_init(&c->transfer);
-    return mem == NULL ? ELV_ERR_SPACE : c->fixed.err;
+    if (mem == NULL || c->fixed.err != ELV_OK)
+        return ELV_ERR_SPACE;
+    elv_transfer_init(&c->transfer, c->memory.flights, full.window);
+    return ELV_OK;
 }
 
 static void on_response(struct elv_client *c, const struct elv_event *ev)
 {
     c->renew = false;
-    elv_link_heard(&c->link, c->now, elv_rto(&c->transfer.rtt), &c->rng);
+    elv_link_heard(&c->link, c->now, elv_rto(&c->transfer.flow.rtt), &c->rng);
     if (elv_transfer_knows(&c->transfer, ev->id))
         elv_assignment_chunk(c, ev->id, &ev->response);
     else
@@ -89,6 +105,10 @@ static void on_event(struct elv_client *c, const struct elv_event *ev)
         if (ev->id != 0 && ev->id == c->work.id)
             elv_assignment_computed(c, ev->err);
         break;
+    case ELV_EV_STORED:
+        if (elv_persist_stored(&c->persist, ev->id, ev->err))
+            c->stats.store_failures += ev->err != ELV_OK;
+        break;
     case ELV_EV_STOP:
         if (!ended)
             elv_session_stop(c);
@@ -101,6 +121,12 @@ static void on_event(struct elv_client *c, const struct elv_event *ev)
 static bool waits(const struct elv_client *c)
 {
     return c->control.op != ELV_OP_NONE || elv_transfer_waits(&c->transfer);
+}
+
+/* What others still use is waited for. */
+static bool may_end(const struct elv_client *c)
+{
+    return c->phase == ELV_CLIENT_ENDED && c->work.id == 0 && !elv_persist_waits(&c->persist);
 }
 
 static void step(void *self, const struct elv_event *ev, struct elv_actions *out)
@@ -119,9 +145,11 @@ static void step(void *self, const struct elv_event *ev, struct elv_actions *out
     elv_assignment_work(c, out);
     elv_session_advance(c, out);
     elv_assignment_send(c, out);
+    if (elv_persist_emit(&c->persist, elv_session_next_id(c), out))
+        c->last_id = elv_session_next_id(c);
     if (!waits(c))
         elv_link_idle(&c->link);
-    if (c->phase == ELV_CLIENT_ENDED && c->work.id == 0) {
+    if (may_end(c)) {
         out->at[out->n++] = (struct elv_action){.kind = ELV_DO_END, .id = c->exit_code};
         c->end_told = true;
     }
@@ -131,7 +159,7 @@ static elv_time_us deadline(const void *self)
 {
     const struct elv_client *c = self;
     if (c->phase == ELV_CLIENT_ENDED)
-        return c->end_told || c->work.id != 0 ? ELV_NEVER : c->now;
+        return !c->end_told && may_end(c) ? c->now : ELV_NEVER;
     const elv_time_us session = elv_session_deadline(c);
     const elv_time_us assignment = elv_assignment_deadline(c);
     return session < assignment ? session : assignment;
@@ -145,6 +173,10 @@ static enum elv_err run(void *self, const struct elv_compute *work, uint32_t bud
         return elv_base_run(&c->base, budget);
     case ELV_CLIENT_ENCODE:
         return elv_delta_run(&c->delta, budget);
+    case ELV_CLIENT_RESTORE:
+        return elv_assignment_restore_run(c, budget);
+    case ELV_CLIENT_REPLAY:
+        return elv_persist_replay(&c->persist, &c->base, budget);
     case ELV_CLIENT_SETTLE:
         return elv_settle_run(&c->settling, budget);
     default:

@@ -9,8 +9,8 @@
  * The memory is the caller's, all of it, and nothing is allocated: `elv_client_mem` tells
  * beforehand what a run takes. Heavy work is COMPUTE actions (client/work.h); while one is out the
  * node touches nothing the work owns, and a new assignment, the end of the time for this one, STOP
- * or a refusal cancels it. One thread steps a client; `run` may be another; separate clients are
- * independent. */
+ * or a refusal cancels it. With a disk it goes on where it was killed (persist.h). One thread steps
+ * a client; `run` may be another; separate clients are independent. */
 #ifndef ELV_CLIENT_CLIENT_H
 #define ELV_CLIENT_CLIENT_H
 
@@ -19,6 +19,7 @@
 #include "delta.h"
 #include "link.h"
 #include "memory.h"
+#include "persist.h"
 #include "settle.h"
 #include "transfer.h"
 #include "work.h"
@@ -35,6 +36,9 @@ extern "C" {
 struct elv_client_cfg {
     struct elv_trainer trainer;        /* its `self` is borrowed */
     const struct elv_squeeze *squeeze; /* borrowed; NULL: no deflate, deflated chunks are refused */
+    /* Where STORE actions go, for reading back after a restart (persist.h); borrowed. NULL: nothing
+     * is kept, and no STORE comes. */
+    const struct elv_disk *disk;
     struct elv_text software; /* borrowed; told when joining, e.g. "elver/0.1.0"; up to 64 bytes */
     uint64_t boot;            /* random, another one at each start of the process */
     uint64_t jitter_seed;     /* of every random delay */
@@ -42,6 +46,7 @@ struct elv_client_cfg {
     const uint8_t *codecs;    /* [n_codecs] numbers of those it can run, borrowed; told when */
     uint32_t n_codecs;        /* joining. 0: all that are built in */
     uint32_t burst;           /* chunks sent per step, 1 to 32; 0: ELV_CLIENT_BURST */
+    uint32_t window;          /* chunks in flight at most, 1 to 1024; 0: ELV_WINDOW_MAX */
     uint32_t duty;            /* percent of the time to work, 1 to 100; 0: 100 */
     bool observe;             /* have ticket changes told instead of asking for them */
     bool leave_on_stop;       /* tell the server when stopping, so that it forgets */
@@ -72,6 +77,10 @@ struct elv_client_stats { /* only ever grow */
     uint64_t joins;
     uint64_t assignments, evaluations, trainings; /* begun; finished; finished */
     uint64_t cancelled;                           /* computations cut short */
+    uint64_t restored;       /* versions read back from the disk, so not fetched again, */
+    uint64_t replayed;       /* chunks of downloads read back, likewise, */
+    uint64_t resumed;        /* and finished updates taken up again */
+    uint64_t store_failures; /* STOREs that failed; what they were about is not kept */
     uint64_t superseded; /* assignments that ended without a decision: others took their place, */
     uint64_t expired;    /* or their time was up before there was anything to send */
     uint64_t accepted, failed, declined;  /* commits by what they said, once decided */
@@ -136,6 +145,9 @@ struct elv_client { /* read what you like, change nothing */
     struct elv_residual residual; /* outlives assignments */
     struct elv_settling settling;
     struct elv_commit commit;
+
+    struct elv_persist persist;
+    bool resuming; /* work of an earlier life is being checked */
 
     bool stopping;
     elv_time_us stop_us; /* stopping: end then at the latest */

@@ -59,11 +59,12 @@ struct elv_delta { /* the fields below belong to delta.c */
  * chunks, or no such codec. */
 uint32_t elv_delta_first_cap(const struct elv_model *m, const struct elv_codec_choice *codec);
 
-/* What a codec that rounds or turns at random does it by: another one for each assignment, or the
- * clients of a round would all err alike and their mean would keep the error. */
-static inline uint64_t elv_delta_seed(uint64_t run_seed, uint32_t assignment)
+/* What a codec that rounds or turns at random does it by: another one for each client and
+ * assignment, or the clients of a round, whose assignments have the same number, would all err
+ * alike and their mean would keep the error. */
+static inline uint64_t elv_delta_seed(uint64_t run_seed, uint32_t client, uint32_t assignment)
 {
-    return run_seed + ((uint64_t)assignment << 32);
+    return run_seed ^ ((uint64_t)client << 32 | assignment);
 }
 
 void elv_delta_begin(struct elv_delta *d, const struct elv_delta_cfg *cfg);

@@ -18,6 +18,7 @@
 #include "common/arena.h"
 #include "elver/version.h"
 #include "ports/libcoap/client.h"
+#include "ports/posix/client_state.h"
 #include "ports/posix/clock.h"
 #include "ports/posix/credential.h"
 #include "ports/posix/dataset.h"
@@ -47,6 +48,8 @@ static const char usage_text[] =
     "                          where HOST is an address\n"
     "      --index I --of N    for experiments: of a data set that N clients split as the job\n"
     "                          says, take part I, from 0\n"
+    "      --state DIR         keep there what a restart must not lose: the model, a download,\n"
+    "                          a finished update; for one process at a time\n"
     "      --duty PERCENT      train that share of the time, 1 to 100\n"
     "      --memory MIB        the most to use for training (1024)\n"
     "      --observe           have changes told by the server instead of asking; not behind NAT\n"
@@ -75,7 +78,7 @@ struct examples {
 };
 
 struct program {
-    const char *server, *job, *credential_path, *data, *server_name, *level;
+    const char *server, *job, *credential_path, *data, *server_name, *state_path, *level;
     uint32_t duty, memory_mib;
     bool observe, leave, once, insecure;
 
@@ -89,6 +92,8 @@ struct program {
     struct elv_host host;
     struct elv_workers *workers;
     struct elv_coap_client *coap;
+    struct elv_client_state *state; /* NULL: nothing is kept */
+    struct elv_disk disk;
     struct elv_zlib *zlib;
     struct elv_squeeze squeeze;
     void *memory;
@@ -311,6 +316,25 @@ static void log_dropped(const struct program *p, const char *event, uint64_t was
     elv_log_end(&l);
 }
 
+/* A body has arrived, in either direction: what it took since this process began. */
+static void log_transfer(const struct program *p)
+{
+    const struct elv_client_stats *s = &p->client.stats;
+    const bool down = p->phase == ELV_CLIENT_FETCHING && p->client.phase == ELV_CLIENT_LOADING;
+    const bool up = p->phase == ELV_CLIENT_UPLOADING && p->client.phase == ELV_CLIENT_COMMITTING;
+    if (!down && !up)
+        return;
+    struct elv_log_line l = elv_log_begin(&p->log, ELV_LOG_INFO, down ? "fetched" : "uploaded");
+    elv_log_u64(&l, "assignment", p->client.ticket.assignment);
+    elv_log_u64(&l, "round", p->client.ticket.round);
+    elv_log_u64(&l, "chunks", p->client.transfer.have.n);
+    elv_log_u64(&l, "chunks_sent", s->chunks_sent);
+    elv_log_u64(&l, "chunks_repeated", s->chunks_repeated);
+    elv_log_u64(&l, "chunks_replayed", s->replayed);
+    elv_log_u64(&l, "bytes", down ? s->bytes_down : s->bytes_up);
+    elv_log_end(&l);
+}
+
 static void follow(struct program *p)
 {
     const struct elv_client_stats *s = &p->client.stats;
@@ -319,6 +343,9 @@ static void follow(struct program *p)
     log_dropped(p, "superseded", p->told.superseded, s->superseded);
     log_dropped(p, "expired", p->told.expired, s->expired);
     log_counter(p, "assigned", p->told.assignments, s->assignments);
+    log_counter(p, "restored", p->told.restored, s->restored);
+    log_counter(p, "resumed", p->told.resumed, s->resumed);
+    log_counter(p, "replayed", p->told.replayed, s->replayed);
     log_counter(p, "trained", p->told.trainings, s->trainings);
     log_accepted(p);
     log_counter(p, "cancelled", p->told.cancelled, s->cancelled);
@@ -337,6 +364,7 @@ static void follow(struct program *p)
     p->round = p->client.ticket.round;
     if (p->phase == p->client.phase)
         return;
+    log_transfer(p);
     p->phase = p->client.phase;
     struct elv_log_line l = elv_log_begin(&p->log, ELV_LOG_DEBUG, "phase");
     elv_log_text(&l, "phase", phase_name(p->phase));
@@ -453,12 +481,44 @@ static int open_coap(struct program *p)
     return err == ELV_ERR_ARG ? EXIT_USAGE : EXIT_FAILURE;
 }
 
+static void tell_state(void *self, const char *what, const char *name, const char *why)
+{
+    const struct program *p = self;
+    struct elv_log_line l = elv_log_begin(&p->log, ELV_LOG_WARN, what);
+    if (name[0] != '\0')
+        elv_log_text(&l, "file", name);
+    if (why[0] != '\0')
+        elv_log_text(&l, "reason", why);
+    elv_log_end(&l);
+}
+
+static int open_state(struct program *p)
+{
+    char why[96];
+    long holder = 0;
+    const struct elv_client_state_cfg cfg = {
+        .path = p->state_path, .tell_self = p, .tell = tell_state, .sink = elv_host_sink(&p->host)};
+    if (p->state_path == NULL)
+        return EXIT_SUCCESS;
+    const enum elv_err err = elv_client_state_open(&cfg, &p->state, &holder);
+    if (err == ELV_OK) {
+        p->disk = elv_client_state_disk(p->state);
+        return EXIT_SUCCESS;
+    }
+    if (err == ELV_ERR_BUSY) {
+        snprintf(why, sizeof why, "process %ld uses it", holder);
+        return complain(p->state_path, why);
+    }
+    return complain(p->state_path, err == ELV_ERR_IO ? strerror(errno) : elv_err_text(err));
+}
+
 static int build_client(struct program *p)
 {
     const struct elv_random random = elv_posix_random();
     const struct elv_builtin_cfg trainer = {.train = &p->examples.train, .test = &p->examples.test};
     struct elv_client_cfg cfg = {.trainer = elv_builtin_trainer(&p->trainer, &trainer),
                                  .squeeze = &p->squeeze,
+                                 .disk = p->state != NULL ? &p->disk : NULL,
                                  .software = {"elver/" ELV_VERSION, strlen("elver/" ELV_VERSION)},
                                  .duty = p->duty,
                                  .observe = p->observe,
@@ -503,7 +563,9 @@ static int wire_up(struct program *p)
     const int status = open_coap(p);
     if (status != EXIT_SUCCESS)
         return status;
-    elv_host_wire(&p->host, elv_coap_client_net(p->coap), (struct elv_store){0}, p->workers);
+    const struct elv_store store =
+        p->state != NULL ? elv_client_state_store(p->state) : (struct elv_store){0};
+    elv_host_wire(&p->host, elv_coap_client_net(p->coap), store, p->workers);
     const struct elv_source sources[] = {
         elv_coap_client_source(p->coap),
         elv_workers_source(p->workers),
@@ -519,6 +581,7 @@ static void tear_down(struct program *p)
     elv_workers_close(p->workers);
     elv_coap_client_close(p->coap);
     elv_host_free(&p->host);
+    elv_client_state_close(p->state);
     elv_zlib_close(p->zlib);
     elv_dataset_free(&p->examples.data);
     elv_posix_wipe(&p->credential, sizeof p->credential);
@@ -559,6 +622,8 @@ static int take_part(struct program *p)
     if (status == EXIT_SUCCESS)
         status = load_examples(p);
     if (status == EXIT_SUCCESS)
+        status = open_state(p);
+    if (status == EXIT_SUCCESS)
         status = build_client(p);
     if (status == EXIT_SUCCESS)
         status = wire_up(p);
@@ -580,6 +645,7 @@ enum {
     FLAG_NAME = 256,
     FLAG_INDEX,
     FLAG_OF,
+    FLAG_STATE,
     FLAG_DUTY,
     FLAG_MEMORY,
     FLAG_OBSERVE,
@@ -597,6 +663,7 @@ static const struct option flags[] = {{"server", required_argument, NULL, 's'},
                                       {"server-name", required_argument, NULL, FLAG_NAME},
                                       {"index", required_argument, NULL, FLAG_INDEX},
                                       {"of", required_argument, NULL, FLAG_OF},
+                                      {"state", required_argument, NULL, FLAG_STATE},
                                       {"duty", required_argument, NULL, FLAG_DUTY},
                                       {"memory", required_argument, NULL, FLAG_MEMORY},
                                       {"observe", no_argument, NULL, FLAG_OBSERVE},
@@ -655,6 +722,9 @@ static int take_flag(int flag, const char *value, struct program *p)
         return -1;
     case FLAG_NAME:
         p->server_name = value;
+        return -1;
+    case FLAG_STATE:
+        p->state_path = value;
         return -1;
     case FLAG_LEVEL:
         p->level = value;

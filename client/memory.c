@@ -5,11 +5,12 @@
 #include "client/delta.h"
 #include "client/residual.h"
 
-void elv_memory_fixed(struct elv_arena *a, uint32_t burst, struct elv_memory *m)
+void elv_memory_fixed(struct elv_arena *a, uint32_t burst, uint32_t window, struct elv_memory *m)
 {
     *m = (struct elv_memory){0};
     m->message = elv_arena_take(a, ELV_MSG_MAX, 1);
     m->chunks = elv_arena_take(a, burst, ELV_CHUNK_MAX);
+    m->flights = elv_arena_take(a, window, sizeof *m->flights);
 }
 
 /* Room for the update in any of the job's codecs that this build has. */

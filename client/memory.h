@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* client/memory.h - how a client node cuts up the block it was given.
  *
- *     | messages | chunks to send | base | fresh | residual? | velocity? | hashes | starts | plan?
- * | | bitmap | scratch | trainer |
+ *     | messages | chunks to send | flights | base | fresh | residual? | velocity? | hashes |
+ * starts | plan? | bitmap | scratch | trainer |
  *
- * The first two are cut when the node is made, the rest when it has read a manifest; the trainer
+ * The first three are cut when the node is made, the rest when it has read a manifest; the trainer
  * gets all that is left. Run over a counting arena, the same functions tell the size beforehand. */
 #ifndef ELV_CLIENT_MEMORY_H
 #define ELV_CLIENT_MEMORY_H
@@ -13,19 +13,21 @@
 #include "../common/codec.h"
 #include "../common/model.h"
 #include "../common/msg.h"
+#include "transfer.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct elv_memory {
-    uint8_t *message; /* [ELV_MSG_MAX] the control message of this step */
-    uint8_t *chunks;  /* [burst][ELV_CHUNK_MAX] the chunks of this step */
-    float *base;      /* f32 [n_params] the version held */
-    float *fresh;     /* f32 [n_params] being fetched, then trained, then the update */
-    void *residual;   /* f32 or binary16 [n_shared]; NULL: none is kept */
-    float *velocity;  /* f32 [n_shared]; NULL: no momentum correction */
-    uint8_t *hash;    /* [hash_cap][ELV_CHUNK_HASH_LEN] of a full body */
+    uint8_t *message;           /* [ELV_MSG_MAX] the control message of this step */
+    uint8_t *chunks;            /* [burst][ELV_CHUNK_MAX] the chunks of this step */
+    struct elv_flight *flights; /* [window] the chunks on their way */
+    float *base;                /* f32 [n_params] the version held */
+    float *fresh;               /* f32 [n_params] being fetched, then trained, then the update */
+    void *residual;             /* f32 or binary16 [n_shared]; NULL: none is kept */
+    float *velocity;            /* f32 [n_shared]; NULL: no momentum correction */
+    uint8_t *hash;              /* [hash_cap][ELV_CHUNK_HASH_LEN] of a full body */
     uint32_t hash_cap;
     uint32_t *first; /* [first_cap] where each chunk of the update starts */
     uint32_t first_cap;
@@ -36,7 +38,7 @@ struct elv_memory {
 };
 
 /* What a node needs whatever the run. */
-void elv_memory_fixed(struct elv_arena *a, uint32_t burst, struct elv_memory *m);
+void elv_memory_fixed(struct elv_arena *a, uint32_t burst, uint32_t window, struct elv_memory *m);
 
 /* Whether any of this run's codecs is better with a residual. */
 bool elv_memory_feeds_back(const struct elv_manifest *manifest);

@@ -15,12 +15,17 @@ void elv_rtt_sample(struct elv_rtt *r, elv_time_us took)
     r->smoothed += (took - r->smoothed) / 8;
 }
 
-elv_time_us elv_rto(const struct elv_rtt *r)
+static elv_time_us late(const struct elv_rtt *r, elv_time_us floor)
 {
     if (!r->measured)
         return ELV_RTO_FIRST_US;
-    const elv_time_us rto = r->smoothed + 4 * r->deviation;
-    if (rto < ELV_RTO_MIN_US)
-        return ELV_RTO_MIN_US;
-    return rto < ELV_RTO_MAX_US ? rto : ELV_RTO_MAX_US;
+    const elv_time_us spread = 4 * r->deviation, least = r->smoothed / 4;
+    const elv_time_us wait = r->smoothed + (spread > least ? spread : least);
+    if (wait < floor)
+        return floor;
+    return wait < ELV_RTO_MAX_US ? wait : ELV_RTO_MAX_US;
 }
+
+elv_time_us elv_rto(const struct elv_rtt *r) { return late(r, ELV_RTO_MIN_US); }
+
+elv_time_us elv_rtt_probe(const struct elv_rtt *r) { return late(r, ELV_PROBE_MIN_US); }

@@ -35,7 +35,7 @@ uint32_t elv_session_send(struct elv_client *c, struct elv_actions *out, struct 
     emit(out, (struct elv_action){
                   .kind = ELV_DO_SEND, .id = c->last_id, .reliable = reliable, .request = request});
     c->stats.requests++;
-    elv_link_asked(&c->link, c->now, elv_rto(&c->transfer.rtt), &c->rng);
+    elv_link_asked(&c->link, c->now, elv_rto(&c->transfer.flow.rtt), &c->rng);
     return c->last_id;
 }
 
@@ -52,6 +52,8 @@ static void end(struct elv_client *c, uint32_t code, enum elv_reason reason)
 {
     if (c->phase == ELV_CLIENT_ENDED)
         return;
+    if (c->stopping)
+        elv_persist_park(&c->persist);
     elv_assignment_drop(c);
     forget_all(c);
     c->phase = ELV_CLIENT_ENDED;
@@ -77,6 +79,12 @@ void elv_session_leave(struct elv_client *c)
         end(c, ELV_CLIENT_OVER, ELV_REASON_NONE);
 }
 
+/* Work that waits on the disk for the next start, if this device comes back. */
+static bool is_kept(const struct elv_client *c)
+{
+    return (c->persist.work_kept || c->resuming) && !c->cfg.leave_on_stop;
+}
+
 void elv_session_stop(struct elv_client *c)
 {
     c->stop_us = c->stopping ? c->now : c->now + STOP_GRACE_US;
@@ -85,6 +93,8 @@ void elv_session_stop(struct elv_client *c)
     c->stopping = true;
     if (!elv_assignment_open(c))
         elv_session_leave(c);
+    else if (is_kept(c)) /* the next start takes it up */
+        end(c, ELV_CLIENT_OVER, ELV_REASON_NONE);
     else if (c->phase != ELV_CLIENT_COMMITTING) /* what is done may still be decided */
         elv_assignment_give_up(c, ELV_STATUS_DECLINED, ELV_REASON_STOPPING);
 }
@@ -217,6 +227,7 @@ static void set_up(struct elv_client *c, const struct elv_manifest *m)
         .n_codecs = c->cfg.n_codecs,
     };
     elv_base_init(&c->base, &base);
+    elv_persist_begin(&c->persist, m);
     c->prepared = true;
 }
 
@@ -503,8 +514,9 @@ static void on_control(struct elv_client *c, const struct elv_response *r)
 {
     const enum elv_op op = c->control.op;
     const uint32_t id = c->control.id, n_failures = c->control.n_failures;
-    if (op == ELV_OP_TICKET && !c->transfer.rtt.measured) /* a repeat can only make it longer */
-        elv_rtt_sample(&c->transfer.rtt, c->now - c->control.sent_us);
+    if (op == ELV_OP_TICKET &&
+        !c->transfer.flow.rtt.measured) /* a repeat can only make it longer */
+        elv_rtt_sample(&c->transfer.flow.rtt, c->now - c->control.sent_us);
     if (!elv_code_is_success(r->code)) {
         on_refused(c, op, r);
         return;
@@ -574,6 +586,8 @@ static enum elv_op wanted(const struct elv_client *c)
         return ELV_OP_LEAVE;
     if (!c->prepared) /* planning takes the memory that work still holds */
         return c->work.id == 0 ? ELV_OP_MANIFEST : ELV_OP_NONE;
+    if (c->persist.restore_due || c->resuming)
+        return ELV_OP_NONE;
     if (c->unfit || !c->joined)
         return ELV_OP_JOIN;
     if (c->phase == ELV_CLIENT_COMMITTING)
@@ -619,7 +633,7 @@ static void relink(struct elv_client *c, struct elv_actions *out)
     emit(out, (struct elv_action){.kind = ELV_DO_RELINK});
     c->stats.relinks++;
     c->renew = false;
-    elv_link_renewed(&c->link, c->now, elv_rto(&c->transfer.rtt), &c->rng);
+    elv_link_renewed(&c->link, c->now, elv_rto(&c->transfer.flow.rtt), &c->rng);
     elv_transfer_relink(&c->transfer);
     elv_control_drop(&c->control); /* and it is asked again at once */
 }

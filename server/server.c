@@ -16,7 +16,7 @@ static void fill_defaults(struct elv_server_cfg *cfg)
     if (l->log_bytes_max == 0)
         l->log_bytes_max = UINT64_C(1) << 30;
     if (l->window == 0)
-        l->window = 32;
+        l->window = 64;
     if (l->window_total == 0)
         l->window_total = 512;
     if (cfg->kernels == NULL)

@@ -45,7 +45,7 @@ struct elv_server_limits {  /* 0: the default */
     uint32_t clients_max;   /* ever joined; ELV_CLIENTS_USUAL */
     uint32_t uploads_max;   /* clients uploading at the same time; what fits in 8 MiB, at least 8 */
     uint64_t log_bytes_max; /* of one round's upload log; 1 GiB */
-    uint32_t window;        /* chunk requests in flight granted to one client; 32 */
+    uint32_t window;        /* chunk requests in flight granted to one client; 64 */
     uint32_t window_total;  /* and to all that are at work together; 512 */
 };
 

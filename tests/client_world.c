@@ -487,6 +487,14 @@ static void act(struct client_world *w, const struct elv_action *a)
         w->work_at = w->now + MS < w->work_at ? w->now + MS : w->work_at;
         w->n_cancels++;
         break;
+    case ELV_DO_STORE:
+        assert_non_null(w->disk);
+        w->n_stores++;
+        w->n_appends += a->store.kind == ELV_STORE_APPEND;
+        if (!w->storing)
+            w->store_at = w->now + w->store_us;
+        w->storing = true;
+        break;
     case ELV_DO_END:
         assert_false(w->ended);
         assert_int_equal(w->work_id, 0);
@@ -507,8 +515,19 @@ void world_event(struct client_world *w, struct elv_event ev)
     ev.now = w->now;
     w->node.step(w->node.self, &ev, &out);
     w->n_steps++;
+    if (w->disk != NULL)
+        fake_disk_submit(w->disk, out.at, out.n);
     for (uint32_t i = 0; i < out.n; i++)
         act(w, &out.at[i]);
+}
+
+static void finish_stores(struct client_world *w)
+{
+    struct elv_event ev;
+    w->storing = false;
+    fake_disk_flush(w->disk);
+    while (!w->ended && fake_disk_next(w->disk, &ev))
+        world_event(w, ev);
 }
 
 static void finish_work(struct client_world *w)
@@ -561,6 +580,8 @@ static elv_time_us next_at(const struct client_world *w)
         at = w->work_at;
     if (first < w->n_queue && w->queue[first].at < at)
         at = w->queue[first].at;
+    if (w->storing && w->store_at < at)
+        at = w->store_at;
     return at;
 }
 
@@ -571,7 +592,9 @@ bool world_step(struct client_world *w)
         return false;
     w->now = at > w->now ? at : w->now;
     const uint32_t first = first_message(w);
-    if (first < w->n_queue && w->queue[first].at <= at)
+    if (w->storing && w->store_at <= at)
+        finish_stores(w);
+    else if (first < w->n_queue && w->queue[first].at <= at)
         deliver(w, first);
     else if (w->work_id != 0 && w->work_at <= at)
         finish_work(w);
@@ -683,6 +706,9 @@ void world_free(struct client_world *w)
 void world_restart(struct client_world *w, uint64_t boot)
 {
     free(w->mem);
+    if (w->disk != NULL)
+        fake_disk_crash(w->disk, false);
+    w->storing = false;
     w->n_queue = w->work_id = w->observed = 0;
     w->cfg.boot = boot;
     w->cfg.jitter_seed++;

@@ -8,6 +8,7 @@
 #define ELV_TESTS_CLIENT_WORLD_H
 
 #include "client/client.h"
+#include "tests/fake_disk.h"
 
 enum {
     MS = 1000,
@@ -119,6 +120,12 @@ struct client_world {
     bool work_cancelled;
     elv_time_us worked_us;
 
+    struct fake_disk *disk; /* borrowed; NULL: the client has none */
+    elv_time_us store_us;   /* how long a STORE takes */
+    elv_time_us store_at;
+    bool storing;
+
+    uint32_t n_stores, n_appends;
     uint32_t n_sends, n_relinks, n_cancels, n_computes, n_forgets, n_steps;
     bool ended;
     uint32_t exit_code;
@@ -130,7 +137,7 @@ struct client_world {
 void world_init(struct client_world *w, const char *layers, uint8_t up, uint8_t down);
 void world_start(struct client_world *w);
 void world_free(struct client_world *w);
-/* The client process dies and another one starts. */
+/* The client process dies and another one starts; what was stored stays. */
 void world_restart(struct client_world *w, uint64_t boot);
 
 /* One event. False: nothing will ever happen again. */

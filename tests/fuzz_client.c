@@ -363,6 +363,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .duty = data[0] & 1 ? 50 : 100,
         .observe = data[0] & 2,
         .leave_on_stop = data[0] & 4,
+        .window = 8,
     };
     const size_t len = data[0] & 8 ? 8192 : sizeof block;
     ELV_ASSERT(elv_client_init(&f.client, &cfg, block, len) == ELV_OK);

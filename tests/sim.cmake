@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The server and its clients in the simulated world, and those who keep its books.
-set(fleet sim_fleet.c sim_history.c sim_recipe.c sim_updates.c sim_vandal.c sim_versions.c sim_watch.c
+set(fleet sim_fleet.c sim_history.c sim_recipe.c sim_resume.c sim_updates.c sim_vandal.c sim_versions.c sim_watch.c
     elv_client elv_server elv_kernels elv_port_sim elv_port_zlib)
 
 elv_test(test_sim_queue elv_port_sim)
@@ -25,6 +25,8 @@ elv_fuzz(fuzz_outcome elv_sim_lab)
 elv_bench(bench_swarm swarm_case.c elv_sim_lab)
 elv_test(test_html html_fixture.c elv_sim_lab)
 elv_program(html_sample html_fixture.c elv_sim_lab)
+
+elv_test(test_profiles ${fleet})
 
 set(case sim_case.c sim_explain.c sim_job.c sim_shrink.c sim_trouble.c ${fleet})
 
@@ -57,3 +59,8 @@ set_tests_properties(sim_campaign PROPERTIES LABELS threads TIMEOUT 300)
 elv_test(test_sim_shrink sim_shrink.c)
 elv_test(test_sim_faults elv_port_sim)
 elv_test(test_sim_case ${case})
+
+# The transfer engine over modelled links.
+elv_test(test_goodput transfer_track.c elv_client elv_port_sim)
+elv_bench(bench_goodput transfer_track.c elv_client elv_port_sim)
+elv_sim(sim_transfer 1000 300 transfer_track.c elv_client elv_port_sim)

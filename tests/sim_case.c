@@ -140,6 +140,9 @@ static void sum_up(const struct sim_case *c, struct sim_case_sums *sums)
     sums->lapsed = server.lapsed;
     sums->log_losses = server.log_losses;
     sums->evaluations = server.evaluations;
+    sums->restored = server.restored;
+    sums->replayed = server.replayed;
+    sums->resumed = server.resumed;
     sums->worst_wait_us = (uint64_t)f->worst_wait_us;
     sums->virtual_us = (uint64_t)elv_sim_now(f->w);
     for (uint32_t i = 0; i < c->end->n_faults; i++)

@@ -34,6 +34,7 @@ struct sim_case_cfg {
 struct sim_case_sums { /* of many, too */
     uint64_t seeds, events, spins, crashes, faults, versions, updates, refused, abandoned, late;
     uint64_t declined, failed, lapsed, log_losses, evaluations, store_failures;
+    uint64_t restored, replayed, resumed; /* versions, chunks, updates: by clients that came back */
     uint64_t virtual_us;
     uint64_t worst_gap_us; /* between two versions, or an end, after all was healed */
     uint64_t worst_wait_us;

@@ -147,7 +147,8 @@ static enum elv_err start_client(void *self, uint32_t node, elv_time_us now, str
         .boot = elv_rng_u64(&r),
         .jitter_seed = elv_rng_u64(&r),
         .observe = f->cfg.steady || (f->cfg.observe && c->number % 2 == 0),
-        .leave_on_stop = true,
+        .leave_on_stop = c->disk == NULL || c->number % 2 == 0, /* else it parks its work */
+        .disk = c->disk != NULL ? &c->view : NULL,
         .squeeze = &f->squeeze,
         .codecs = f32_only,
         .n_codecs = (f->cfg.plain >> (c - f->clients) & 1) != 0 ? 1 : 0,
@@ -160,12 +161,19 @@ static enum elv_err start_client(void *self, uint32_t node, elv_time_us now, str
     const enum elv_err err = elv_client_init(&c->client, &cfg, c->mem, len);
     ELV_ASSERT(err == ELV_OK);
     *out = elv_client_node(&c->client);
+    fleet_resume_began(f, c);
     return ELV_OK;
 }
 
 static void client_gone(void *self, uint32_t node)
 {
-    struct fleet_client *c = client_at(self, node);
+    struct fleet *f = self;
+    struct fleet_client *c = client_at(f, node);
+    if (!is_vandal(f, c)) {
+        f->sums.restored += c->client.stats.restored;
+        f->sums.replayed += c->client.stats.replayed;
+        f->sums.resumed += c->client.stats.resumed;
+    }
     free(c->mem);
     c->mem = NULL;
 }
@@ -345,8 +353,10 @@ static void stepped(void *self, uint32_t node, const struct elv_event *ev,
         history_client(f->history, c->number, !is_vandal(f, c), did);
         if (!is_vandal(f, c))
             check_model(f, c);
+        fleet_resume_client(f, c, did);
         return;
     }
+    fleet_resume_server(f);
     history_server(f->history, ev, did);
     fleet_check(f);
 }
@@ -387,11 +397,20 @@ static void add_client(struct fleet *f, uint32_t i)
     c->fleet = f;
     c->number = f->cfg.numbers != NULL ? f->cfg.numbers[i] : i + 1;
     fleet_feeds(c);
+    if ((f->cfg.keeps >> i & 1) != 0) {
+        struct elv_sim_disk_cfg disk = f->cfg.client_disk;
+        disk.clock = elv_sim_clock(f->w);
+        disk.seed = f->cfg.seed;
+        disk.number = i + 1;
+        c->disk = elv_sim_disk_new(&disk);
+        c->view = elv_sim_disk_view(c->disk);
+    }
     const elv_time_us start = elv_sim_between(&r, 0, f->cfg.join_spread_us);
     c->node = elv_sim_add_client(
         f->w, &(struct elv_sim_node_cfg){
                   .host = {.self = f, .start = start_client, .gone = client_gone},
                   .start_us = is_absent(f, i) ? ELV_NEVER : start,
+                  .disk = c->disk,
                   .device = {.self = f, .cost = client_cost},
                   .slice = f->cfg.slice,
                   .odd_clock = f->cfg.odd_clocks,
@@ -432,6 +451,8 @@ void fleet_free(struct fleet *f)
 {
     elv_sim_free(f->w);
     elv_sim_disk_free(f->disk);
+    for (uint32_t i = 0; i < f->cfg.n_clients; i++)
+        elv_sim_disk_free(f->clients[i].disk);
     history_free(f->history);
     elv_zlib_close(f->zlib);
     free(f);

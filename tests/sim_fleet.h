@@ -21,12 +21,14 @@ struct fleet_cfg {
     uint32_t n_clients;           /* vandals included */
     uint32_t n_vandals;           /* the last so many */
     uint64_t absent;              /* a bit for each place whose client never starts */
+    uint64_t keeps;               /* and for each whose client has a disk */
     const struct fleet_key *keys; /* on top of those every fleet has; ends with section NULL */
     struct elv_sim_link link;
-    struct elv_sim_disk_cfg disk; /* clock, seed and number are filled in */
-    uint32_t slice;               /* see struct elv_sim_node_cfg */
-    elv_time_us step_us;          /* a training step on the fastest device */
-    uint32_t slow;                /* the slowest device takes so many times longer; 0: all alike */
+    struct elv_sim_disk_cfg disk;        /* clock, seed and number are filled in */
+    struct elv_sim_disk_cfg client_disk; /* likewise */
+    uint32_t slice;                      /* see struct elv_sim_node_cfg */
+    elv_time_us step_us;                 /* a training step on the fastest device */
+    uint32_t slow; /* the slowest device takes so many times longer; 0: all alike */
     bool odd_clocks;
     bool observe;                    /* every second client is told of its tickets */
     bool steady;                     /* all are, and a step always takes a device as long */
@@ -41,6 +43,12 @@ struct fleet_cfg {
 
 struct fleet;
 
+struct fleet_there { /* what the server had of a client's update when that came back */
+    uint32_t assignment;
+    uint64_t nonce;
+    uint64_t mask; /* of the first chunks, as far as it still has them */
+};
+
 struct fleet_client {
     struct fleet *fleet;
     uint32_t node, number, starts;
@@ -51,6 +59,9 @@ struct fleet_client {
     struct elv_client client; /* meaningful while it is up */
     struct vandal vandal;     /* likewise, of the last few */
     void *mem;
+    struct elv_sim_disk *disk; /* NULL: it keeps nothing */
+    struct elv_disk view;
+    struct fleet_there there;
 };
 
 #define FLEET_CLIENTS_MAX 64u
@@ -59,6 +70,7 @@ struct fleet_client {
 
 struct fleet_sums {
     uint64_t abandoned, late, log_losses, declined, failed, evaluations, lapsed;
+    uint64_t restored, replayed, resumed; /* by clients, after a restart */
     /* Models that clients started from, by how they came: whole, by steps from one held, or from
      * the first. */
     uint64_t by_full, by_steps, by_seed;
@@ -122,6 +134,11 @@ struct fleet_sums fleet_sums(const struct fleet *f);
 
 /* sim_watch.c: all that must be true of the server now. */
 void fleet_check(struct fleet *f);
+/* sim_resume.c: what a client that came back must not do. */
+void fleet_resume_began(struct fleet *f, struct fleet_client *c);
+void fleet_resume_server(struct fleet *f);
+void fleet_resume_client(struct fleet *f, const struct fleet_client *c,
+                         const struct elv_actions *did);
 /* Something is wrong; the first is kept. */
 void fleet_blame(struct fleet *f, const char *format, ...);
 

@@ -92,6 +92,9 @@ static void report(const struct sim_case_sums *t, uint64_t failed)
            " times\n",
            t->versions, t->updates, t->refused, t->late, t->lapsed, t->declined, t->failed,
            t->abandoned, t->log_losses, t->evaluations);
+    printf("after restarts clients read back %" PRIu64 " versions and %" PRIu64
+           " chunks, and took up %" PRIu64 " updates\n",
+           t->restored, t->replayed, t->resumed);
     printf("%.0f s of virtual time; %.3f s without a version once all was healed, %.3f s kept from "
            "work, at worst\n",
            (double)t->virtual_us / 1e6, (double)t->worst_gap_us / 1e6,

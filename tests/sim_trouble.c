@@ -24,7 +24,8 @@ enum standing_kind {
     TORN,
     DYING,
     FEW_UPLOADS,
-    SHORT_LOG
+    SHORT_LOG,
+    KEEPS
 };
 
 static bool one_in(struct sim_trouble *t, uint32_t n) { return elv_rng_below(&t->rng, n) == 0; }
@@ -52,6 +53,17 @@ static void draw_maybe(struct sim_trouble *t, int kind, uint32_t in)
         add_standing(t, kind, 0);
 }
 
+/* From a stream of its own. */
+static void draw_keepers(struct sim_trouble *t)
+{
+    struct elv_rng rng =
+        elv_rng_of((struct elv_rng_key){.seed = t->seed, .round = 57, .purpose = ELV_RNG_TEST});
+    const uint32_t of_three = elv_rng_below(&rng, 4); /* none, some, most or all */
+    for (uint32_t i = 0; i < t->n_honest; i++)
+        if (elv_rng_below(&rng, 3) < of_three)
+            add_standing(t, KEEPS, i);
+}
+
 static void draw_standing(struct sim_trouble *t)
 {
     draw_links(t);
@@ -65,6 +77,7 @@ static void draw_standing(struct sim_trouble *t)
     draw_maybe(t, DYING, 8);
     draw_maybe(t, FEW_UPLOADS, 10);
     draw_maybe(t, SHORT_LOG, 10);
+    draw_keepers(t);
 }
 
 static elv_time_us seconds(struct sim_trouble *t, uint32_t least, uint32_t most)
@@ -117,6 +130,11 @@ static struct fleet_cfg fleet_of(struct sim_trouble *t, void (*line)(void *ctx, 
         .disk = {.sync = {.min_us = 2000, .spread_us = 8000},
                  .torn = has(t, TORN, 0),
                  .dies = has(t, DYING, 0)},
+        .client_disk = {.sync = {.min_us = 5000, .spread_us = 60000},
+                        .torn = true,
+                        .fail_ppm = 5000,
+                        .append_fail_ppm = 5000,
+                        .read_fail_ppm = 5000},
         .slice = t->at_once ? 0 : 4,
         .step_us = 30000,
         .slow = has(t, SLOW, 0) ? 6 : 0,
@@ -134,6 +152,8 @@ static struct fleet_cfg fleet_of(struct sim_trouble *t, void (*line)(void *ctx, 
         t->numbers[i] = i + 1;
     if (has(t, TWINS, 0))
         t->numbers[t->n_honest - 1] = 1;
+    for (uint32_t i = 0; i < t->n_honest; i++)
+        cfg.keeps |= (uint64_t)has(t, KEEPS, i) << i;
     for (uint32_t i = 0; i < t->n_vandals; i++)
         if (!has(t, VANDAL, t->n_honest + i))
             cfg.absent |= UINT64_C(1) << (t->n_honest + i);
@@ -214,6 +234,7 @@ static void trouble_for_client(struct sim_trouble *t, uint32_t i)
     elv_sim_faults_crash(t->faults, node,
                          (struct elv_sim_crashes){.every = about(t->client_every),
                                                   .down = about(4 * SECOND),
+                                                  .power_ppm = ELV_SIM_PPM / 2,
                                                   .actions_max = 6});
     elv_sim_faults_cut(
         t->faults, node,
@@ -238,8 +259,9 @@ static void describe(const struct sim_standing *s, char text[TEXT_MAX])
         [DYING] = "the disk dies of its first error",
         [FEW_UPLOADS] = "there is room for three uploads",
         [SHORT_LOG] = "the upload log has 60000 bytes",
+        [KEEPS] = "it has a disk",
     };
-    if (s->kind <= VANDAL)
+    if (s->kind <= VANDAL || s->kind == KEEPS)
         snprintf(text, TEXT_MAX, "client at place %u: %s", s->place, names[s->kind]);
     else
         snprintf(text, TEXT_MAX, "%s", names[s->kind]);

@@ -91,7 +91,7 @@ static void check_rounded(uint32_t assignment)
 {
     static float want[PARAMS_MAX], back[PARAMS_MAX], got[PARAMS_MAX];
     const struct elv_codec *q8 = elv_codec_by_id(ELV_CODEC_Q8);
-    const struct elv_codec_arg arg = {.seed = elv_delta_seed(42, assignment), .param = -1.0f};
+    const struct elv_codec_arg arg = {.seed = elv_delta_seed(42, 7, assignment), .param = -1.0f};
     const uint32_t n = w.server.model.n_shared;
     expect_update(0, assignment + 100, want);
     for (uint32_t first = 0, count; first < n; first += count) {
@@ -118,7 +118,8 @@ static void each_assignment_rounds_at_random_by_dice_of_its_own(void **state)
     w.server.n_decided = 0;
     world_until(&w, decided);
     check_rounded(2);
-    assert_int_not_equal(elv_delta_seed(42, 1), elv_delta_seed(42, 2));
+    assert_int_not_equal(elv_delta_seed(42, 7, 1), elv_delta_seed(42, 7, 2));
+    assert_int_not_equal(elv_delta_seed(42, 7, 1), elv_delta_seed(42, 8, 1));
 }
 
 static void next(uint32_t assignment, uint32_t version)
@@ -469,7 +470,7 @@ static void a_chunk_sent_on_a_replaced_association_is_sent_again_at_once(void **
     while (w.n_relinks == 0)
         assert_true(world_step(&w));
     uint32_t id = 0;
-    for (uint32_t i = 0; i < ELV_WINDOW_MAX; i++)
+    for (uint32_t i = 0; i < w.client.transfer.n_flights; i++)
         if (w.client.transfer.flights[i].state == ELV_FLIGHT_FLYING)
             id = w.client.transfer.flights[i].id[0];
     assert_int_not_equal(id, 0);
@@ -1320,7 +1321,7 @@ static void the_memory_told_beforehand_is_enough_and_a_byte_less_is_not(void **s
 static void a_model_that_does_not_fit_ends_whatever_the_server_says(void **state)
 {
     (void)state;
-    w.mem_len = 8192;
+    w.mem_len = elv_client_mem_min(&w.cfg) + 64;
     w.server.refuse[ELV_OP_JOIN] =
         (struct refusal_script){ELV_CODE_FORBIDDEN, ELV_REASON_MODEL_TOO_BIG, 0, UINT32_MAX};
     world_start(&w);
@@ -1330,7 +1331,7 @@ static void a_model_that_does_not_fit_ends_whatever_the_server_says(void **state
     world_free(&w);
 
     world_init(&w, layers, ELV_CODEC_Q8, ELV_CODEC_Q8);
-    w.mem_len = 8192;
+    w.mem_len = elv_client_mem_min(&w.cfg) + 64;
     world_start(&w);
     while (w.client.stats.requests < 2)
         world_step(&w);
