@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Few bytes: what every codec costs in both directions, and what is learnt with it.
 #
-#     sh examples/codecs.sh [--quick] [--seed N] [--threads N] [--out DIR] [--build DIR]
+#     sh examples/codecs.sh [--quick] [--network mlp|lenet] [--seed N] [--threads N] [--out DIR]
+#                           [--build DIR]
 #
 # Fashion-MNIST over 20 clients with 100 rounds of real training, by the server and the clients
 # themselves exchanging every message in virtual time; see codecs.ini and codecs.world.ini. All
@@ -28,9 +29,9 @@ set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/.." && pwd)
-quick='' seed=1 out=$root/build/codecs build=''
+quick='' network='' seed=1 out=$root/build/codecs build=''
 threads=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-usage() { sed -n '3,25s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '3,27s/^# \{0,1\}//p' "$0"; }
 while [ $# -gt 0 ]; do
     case $1 in
     -h | --help) usage && exit 0 ;;
@@ -38,6 +39,7 @@ while [ $# -gt 0 ]; do
     esac
     [ $# -gt 1 ] || { usage >&2 && exit 2; }
     case $1 in
+    --network) network=$2 ;;
     --seed) seed=$2 ;;
     --threads) threads=$2 ;;
     --out) out=$2 ;;
@@ -87,6 +89,8 @@ mlp|ternary 0.01|ternary 0.02|transfer.momentum_correction=0.5
 LIST
 fi
 
+grep "^$network" "$work/list" >"$work/todo" || { usage >&2 && exit 2; }
+
 # One run, in a folder of its own that it leaves in rows.N.
 run() { # N, network, up, down, more
     dir=$out/runs/$(echo "$rounds-$seed-$2-$3-$4${5:+-$5}" | tr ' ' '_')
@@ -98,22 +102,22 @@ run() { # N, network, up, down, more
     "$build/ports/sim/elver-sim" --job "$here/codecs.ini" --world "$here/codecs.world.ini" \
         --seed "$seed" --set "job.rounds=$rounds" --set "transfer.up=$3" --set "transfer.down=$4" \
         ${layers:+--set "$layers"} ${5:+--set "$5"} --threads 1 --out "$dir" --force --quiet >"$work/out.$1" 2>&1 || {
-        echo "codecs: $2, up $3, down $4 $5:" >&2
+        echo "codecs: $2, up $3, down $4${5:+, $5}:" >&2
         cat "$work/out.$1" >&2
         return 1
     }
     echo "$2|$3${5:+, ${5#transfer.}}|$4|$dir/rounds.csv" >"$work/rows.$1"
-    echo "codecs: $2, up $3, down $4 $5: $(($(date +%s) - began)) s" >&2
+    echo "codecs: $2, up $3, down $4${5:+, $5}: $(($(date +%s) - began)) s" >&2
 }
 
 # Takes of the list what no other worker has taken.
 work_off() {
     n=10 # two digits: they sort
-    while IFS='|' read -r network up down more; do
+    while IFS='|' read -r name up down more; do
         n=$((n + 1))
         mkdir "$work/taken.$n" 2>/dev/null || continue
-        run $n "$network" "$up" "$down" "$more" || exit 1
-    done <"$work/list"
+        run $n "$name" "$up" "$down" "$more" || exit 1
+    done <"$work/todo"
 }
 
 mkdir -p "$out/runs"
