@@ -132,6 +132,7 @@ static void connect(struct elv_server *s)
     s->verify.kernels = s->fold.kernels = s->cfg.kernels;
     s->verify.n_params = job->model.n_shared;
     s->verify.bound = job->bound;
+    s->verify.clip = job->clip;
     s->verify.job = job;
     s->fold.value_bits = (int)s->scales.value_bits;
     s->fold.sum = s->cast.sum;

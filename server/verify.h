@@ -24,14 +24,17 @@ struct elv_verify {
     struct elv_unpack *unpack;
     const struct elv_kernels *kernels;
     uint32_t n_params;
-    float bound;               /* of a value */
-    const struct elv_job *job; /* how long an update may be */
+    float bound; /* of a value */
+    float clip;  /* of the L2 norm; 0: none */
+    const struct elv_job
+        *job; /* how much longer an update may be than the clip; NULL: not at all */
     struct elv_unpacked buf;
     struct elv_verify_item items[ELV_VERIFY_MAX];
     uint32_t n;
     uint32_t item, index, first; /* where it goes on */
     bool open;                   /* within chunk `index` */
     double lane[16];             /* sums of squares of its values so far, as `norm2` has them */
+    double chunk_norm2;          /* and together */
     struct elv_body_digest digest;
 };
 
