@@ -246,9 +246,7 @@ static void after_encode(struct elv_client *c)
     for (uint32_t i = 0; i < ELV_BODY_DIGEST_LEN; i++)
         c->commit.digest[i] = c->delta.digest[i];
     if (feeds_back(c))
-        if (feeds_back(c))
-            elv_residual_made(&c->residual, c->ticket.assignment, c->ticket.version,
-                              c->delta.learnt);
+        elv_residual_made(&c->residual, c->ticket.assignment, c->ticket.version, c->delta.learnt);
     if (c->model.n_shared < c->model.n_params)
         keep_base(c); /* what stays on the device has learnt */
     keep_work(c);

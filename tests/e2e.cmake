@@ -25,6 +25,7 @@ elv_e2e(e2e_live_refused 180)
 # How fast devices are against each other means nothing under a sanitizer.
 set_tests_properties(e2e_live_dbw e2e_live_ebsp PROPERTIES LABELS slow RUN_SERIAL ON)
 elv_e2e(e2e_lossy 300)
+elv_e2e(e2e_profiles 300)
 elv_e2e(e2e_report 300)
 elv_program(e2e_resume_main relay.c elv_client elv_port_sim)
 elv_e2e(e2e_resume 300)

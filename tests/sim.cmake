@@ -26,6 +26,8 @@ elv_bench(bench_swarm swarm_case.c elv_sim_lab)
 elv_test(test_html html_fixture.c elv_sim_lab)
 elv_program(html_sample html_fixture.c elv_sim_lab)
 
+elv_test(test_profiles ${fleet})
+
 set(case sim_case.c sim_explain.c sim_job.c sim_shrink.c sim_trouble.c ${fleet})
 
 # elv_sim(sim_X COUNT COUNT_SANITIZED FILE|LIBRARY...): runs the seeds 1..COUNT, fewer under a
@@ -39,6 +41,7 @@ function(elv_sim name count count_sanitized)
     set_tests_properties(${name} PROPERTIES TIMEOUT 600)
 endfunction()
 
+elv_test(test_down ${fleet})
 elv_sim(sim_same_bytes 20 8 ${fleet})
 
 # The fault campaign: some seeds everywhere, and a thousand in the optimised build, in two halves

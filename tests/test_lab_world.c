@@ -236,6 +236,20 @@ static void a_stretch_takes_some_time(void **state)
         assert_true(elv_lab_stretch(&w, 1, 1, k, 5) == 6);
 }
 
+static void a_profile_says_how_long_bytes_take(void **state)
+{
+    (void)state;
+    struct elv_lab_world w = {.link.profile = elv_sim_profile("nb-iot", 6)};
+    struct elv_lab_piece p = {.client = 1, .piece = 1};
+    /* 0.7 to 0.8 s, and 32500 bytes at 3250 a second; one in twenty is sent again. */
+    const double least = 10.7 / 0.95 * SECOND, most = 10.8 / 0.95 * SECOND;
+    for (p.piece = 1; p.piece < 20; p.piece++) {
+        const double up = (double)elv_lab_transfer(&w, 1, &p, ELV_LAB_UP, 32500);
+        assert_true(up > least - 1 && up < most + 1);
+        assert_true(elv_lab_transfer(&w, 1, &p, ELV_LAB_TELL, 32500) < SECOND);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +263,7 @@ int main(void)
         cmocka_unit_test(a_trace_replaces_devices_links_and_presence),
         cmocka_unit_test(what_is_always_zero_is_not_set),
         cmocka_unit_test(a_stretch_takes_some_time),
+        cmocka_unit_test(a_profile_says_how_long_bytes_take),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -423,8 +423,10 @@ static void a_one_way_partition_is_one_way(void **state)
 static void a_narrow_line_makes_packets_wait_their_turn(void **state)
 {
     (void)state;
-    /* 98 bytes a question at 980 bytes per second: ten a second. */
-    struct fixture *f = set_up(&fx, 9, (struct elv_sim_link){.up_bps = 980, .delay.min_us = 1000},
+    const struct elv_wire_way way = elv_wire_usual((struct elv_text){"job", 3});
+    const struct elv_request r = {.op = ELV_OP_TICKET, .body.len = 4};
+    const uint32_t bps = 10 * elv_wire_request(&way, &r); /* ten questions a second */
+    struct fixture *f = set_up(&fx, 9, (struct elv_sim_link){.up_bps = bps, .delay.min_us = 1000},
                                (struct pinger){.total = 100, .every_us = 1000});
     run(f, 30 * SECOND);
     assert_int_equal(f->p.answered, 100);
@@ -432,7 +434,7 @@ static void a_narrow_line_makes_packets_wait_their_turn(void **state)
     assert_true(spread > 9 * SECOND && spread < 10 * SECOND);
     elv_sim_free(f->w);
 
-    set_up(&fx, 9, (struct elv_sim_link){.up_bps = 980, .delay.min_us = 1000, .queue_us = SECOND},
+    set_up(&fx, 9, (struct elv_sim_link){.up_bps = bps, .delay.min_us = 1000, .queue_us = SECOND},
            (struct pinger){.total = 100, .every_us = 1000});
     run(f, 30 * SECOND);
     assert_true(f->p.answered > 8 && f->p.answered < 14); /* the rest found the queue full */

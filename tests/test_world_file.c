@@ -64,6 +64,8 @@ static void values_are_read_and_printed_as_they_read_back(void **state)
         {"device", "start", "spread 30s", "spread 30s"},
         {"device", "start", "together 1500ms", "together 1500ms"},
         {"device", "start", "at-once", "at-once"},
+        {"link", "profile", "nb-iot", "nb-iot"},
+        {"link", "profile", "none", "none"},
         {"link", "latency", "constant 50ms", "constant 0.05"},
         {"link", "up", "lognormal 1e6 0.5", "lognormal 1000000 0.5"},
         {"link", "loss", "0.05", "0.05"},
@@ -135,6 +137,7 @@ static void what_cannot_be_is_refused_with_what_can(void **state)
         {"device", "start", "spread", ELV_ERR_FORMAT, "spread TIME"},
         {"device", "start", "spread 0s", ELV_ERR_RANGE, "spread TIME"},
         {"link", "loss", "1", ELV_ERR_RANGE, "below 1"},
+        {"link", "profile", "5g", ELV_ERR_FORMAT, "nb-iot"},
         {"link", "up", "constant -5", ELV_ERR_RANGE, "bytes per second"},
         {"availability", "dropout", "1", ELV_ERR_RANGE, "below 1"},
         {"availability", "churn", "often", ELV_ERR_FORMAT, "devices per second"},
@@ -212,6 +215,11 @@ static void what_does_not_go_together_is_refused_with_its_line(void **state)
         {{{"availability", "trace", "t.csv"}, {"link", "latency", "constant 1"}}, 0, ""},
         {{{"availability", "trace", "t.csv"}, {"device", "speed", "constant 1"}}, 0, ""},
         {{{"availability", "churn", "1"}, {"device", "start", "spread 5s"}}, 2, "churn"},
+        {{{"link", "profile", "lte"}}, 0, ""},
+        {{{"link", "profile", "none"}, {"link", "loss", "0.1"}}, 0, ""},
+        {{{"link", "profile", "lte"}, {"link", "loss", "0.1"}}, 2, "a profile"},
+        {{{"link", "up", "constant 9"}, {"link", "profile", "lte"}}, 1, "a profile"},
+        {{{"link", "profile", "lte"}, {"availability", "trace", "t.csv"}}, 2, "a profile"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         uint32_t line;

@@ -6,7 +6,6 @@
 #include "ports/sim/world_parts.h"
 
 enum {
-    OVERHEAD_BYTES = 94, /* CoAP, DTLS with Connection ID, UDP and IP around a body */
     HELLO_ROUNDS = 3,
     IDENTITY_LEN = 8,
 };
@@ -105,32 +104,34 @@ static struct elv_sim_passage pass(struct elv_sim *w, struct sim_node *n, bool u
     return elv_sim_pass(up ? &n->up_lane : &n->down_lane, &way, &n->net, w->now, bytes);
 }
 
-/* The datagrams that a packet stands for; of a handshake, average ones. */
-static void count_wire(struct elv_sim *w, uint32_t kind, const struct packet *p)
+/* How long the datagram is that a packet stands for; of a handshake, an average one. The blocks of
+ * a long manifest count as one. */
+static size_t datagram(const struct elv_sim *w, uint32_t kind, const struct packet *p)
 {
     const struct elv_wire_way *way = &w->cfg.way;
-    struct elv_sim_stats *s = &w->stats;
-    if (kind == AT_HELLO_UP) {
-        s->wire_up += elv_wire_handshake(way, true, IDENTITY_LEN) / HELLO_ROUNDS;
-    } else if (kind == AT_HELLO_DOWN) {
-        s->wire_down += elv_wire_handshake(way, false, IDENTITY_LEN) / HELLO_ROUNDS;
-    } else if (kind == AT_UP) {
-        s->wire_up += elv_wire_request(way, &p->ex->request);
-    } else {
-        const struct elv_request *r = &p->ex->request;
-        s->wire_down += elv_wire_response(way, r->op, &p->response, r->observe);
-        if (r->op == ELV_OP_MANIFEST)
-            s->wire_up += elv_wire_more_requests(way, p->response.body.len);
-    }
+    if (kind == AT_HELLO_UP || kind == AT_HELLO_DOWN)
+        return elv_wire_handshake(way, kind == AT_HELLO_UP, IDENTITY_LEN) / HELLO_ROUNDS;
+    const struct elv_request *r = &p->ex->request;
+    return kind == AT_UP ? elv_wire_request(way, r)
+                         : elv_wire_response(way, r->op, &p->response, r->observe);
+}
+
+/* What it takes to ask for the other blocks of a manifest. */
+static size_t more_asked(const struct elv_sim *w, uint32_t kind, const struct packet *p)
+{
+    if (kind != AT_DOWN || p->ex->request.op != ELV_OP_MANIFEST)
+        return 0;
+    return elv_wire_more_requests(&w->cfg.way, p->response.body.len);
 }
 
 void sim_travel(struct elv_sim *w, uint32_t client, uint32_t kind, struct packet *p, size_t len)
 {
     const bool up = kind == AT_UP || kind == AT_HELLO_UP;
-    const size_t bytes = len + OVERHEAD_BYTES;
+    const size_t bytes = datagram(w, kind, p);
     w->stats.sent++;
     *(up ? &w->stats.bytes_up : &w->stats.bytes_down) += len;
-    count_wire(w, kind, p);
+    *(up ? &w->stats.wire_up : &w->stats.wire_down) += bytes;
+    w->stats.wire_up += more_asked(w, kind, p);
 
     const struct elv_sim_passage way = pass(w, w->nodes[client], up, bytes);
     elv_sim_fates_count(up ? &w->stats.up : &w->stats.down, &way, bytes);

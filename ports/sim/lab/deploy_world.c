@@ -28,6 +28,8 @@ static uint32_t rate(double bytes_per_second)
 struct elv_sim_link elv_deploy_link(struct elv_deploy *d, const struct elv_deploy_client *c)
 {
     const struct elv_lab_link *l = &d->world->link;
+    if (l->profile != NULL)
+        return (struct elv_sim_link){.up = &l->profile->up, .down = &l->profile->down};
     return (struct elv_sim_link){
         .draw = elv_lab_draw_is_set(&l->latency) ? latency : NULL,
         .draw_self = d,

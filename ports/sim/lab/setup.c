@@ -260,7 +260,7 @@ static bool takes_time(const struct elv_lab_setup *s)
     const struct elv_lab_world *w = &s->world.world;
     return s->world.trace[0] != '\0' || elv_lab_draw_is_set(&w->device.compute) ||
            elv_lab_draw_is_set(&w->link.latency) || elv_lab_draw_is_set(&w->link.up) ||
-           elv_lab_draw_is_set(&w->link.down);
+           elv_lab_draw_is_set(&w->link.down) || w->link.profile != NULL;
 }
 
 static enum elv_err check_end(const struct elv_lab_setup *s, struct elv_lab_fault *f)

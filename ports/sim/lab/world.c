@@ -200,28 +200,44 @@ bool elv_lab_is_dropped(const struct elv_lab_world *w, uint64_t seed, const stru
     return (double)elv_rng_unit(&r) < w->availability.dropout;
 }
 
+static const struct elv_sim_way *way_of(const struct elv_sim_profile *p, enum elv_lab_way way)
+{
+    return way == ELV_LAB_UP ? &p->up : &p->down;
+}
+
+static double latency_s(const struct elv_lab_link *l, enum elv_lab_way way, struct elv_rng *r)
+{
+    if (l->profile != NULL)
+        return (double)elv_sim_delay_draw(&way_of(l->profile, way)->delay, r) / 1e6;
+    return elv_lab_draw_is_set(&l->latency) ? elv_lab_draw(&l->latency, r) : 0.0;
+}
+
+static double loss(const struct elv_lab_link *l, enum elv_lab_way way)
+{
+    return l->profile != NULL ? elv_sim_way_loss(way_of(l->profile, way)) : l->loss;
+}
+
 static double bytes_per_second(const struct elv_lab_world *w, const struct elv_lab_piece *p,
                                enum elv_lab_way way)
 {
     const struct elv_lab_span *span = elv_lab_span_at(w->trace, p->client, p->at);
     if (span)
         return way == ELV_LAB_UP ? span->up_bps : span->down_bps;
+    if (w->link.profile != NULL)
+        return (double)way_of(w->link.profile, way)->bps;
     return (double)(way == ELV_LAB_UP ? p->facts.up : p->facts.down);
 }
 
 elv_time_us elv_lab_transfer(const struct elv_lab_world *w, uint64_t seed,
                              const struct elv_lab_piece *p, enum elv_lab_way way, uint64_t bytes)
 {
-    double s = 0.0;
-    if (elv_lab_draw_is_set(&w->link.latency)) {
-        struct elv_rng r =
-            stream(seed, p->client, p->piece, ELV_RNG_NETWORK, 64u * ((uint64_t)way + 1));
-        s = elv_lab_draw(&w->link.latency, &r);
-    }
+    struct elv_rng r =
+        stream(seed, p->client, p->piece, ELV_RNG_NETWORK, 64u * ((uint64_t)way + 1));
+    double s = latency_s(&w->link, way, &r);
     const double rate = bytes_per_second(w, p, way);
     if (way != ELV_LAB_TELL && rate > 0.0)
         s += (double)bytes / rate;
-    return of_seconds(s / (1.0 - w->link.loss));
+    return of_seconds(s / (1.0 - loss(&w->link, way)));
 }
 
 static const struct elv_lab_span *spans_of(const struct elv_lab_trace *t, uint32_t client,

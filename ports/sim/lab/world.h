@@ -10,6 +10,7 @@
 
 #include "ports/sim/draw.h"
 #include "ports/sim/lab/trace.h"
+#include "ports/sim/link.h"
 
 enum elv_lab_shape {
     ELV_LAB_CONSTANT,    /* a */
@@ -64,6 +65,8 @@ struct elv_lab_link {
     struct elv_lab_draw up, down; /* bytes per second, drawn once for each device; 0: no limit */
     double loss;                  /* of packets, 0 to below 1: each is sent until it arrives */
     double duplicate, reorder;    /* detail = messages only */
+    /* One that is known, instead of all of the above; NULL: none. */
+    const struct elv_sim_profile *profile;
 };
 
 struct elv_lab_availability {

@@ -138,6 +138,30 @@ static enum elv_err check_trace(const struct elv_world_file *f, char why[ELV_JOB
     return ELV_OK;
 }
 
+/* A profile says by itself what a link is like. */
+static enum elv_err check_profile(const struct elv_world_file *f, char why[ELV_JOB_ERROR_MAX],
+                                  uint32_t *line)
+{
+    const struct elv_lab_link *l = &f->world.link;
+    const struct {
+        const char *path;
+        bool given;
+    } all[] = {{"link.latency", elv_lab_draw_is_set(&l->latency)},
+               {"link.up", elv_lab_draw_is_set(&l->up)},
+               {"link.down", elv_lab_draw_is_set(&l->down)},
+               {"link.loss", l->loss > 0},
+               {"link.duplicate", l->duplicate > 0},
+               {"link.reorder", l->reorder > 0},
+               {"availability.trace", f->trace[0] != '\0'}};
+    for (size_t i = 0; l->profile != NULL && i < sizeof all / sizeof all[0]; i++)
+        if (all[i].given)
+            return refuse(f, all[i].path,
+                          "a profile says itself what links are like; leave out latency, up, down, "
+                          "loss, duplicate, reorder and trace, or the profile",
+                          why, line);
+    return ELV_OK;
+}
+
 static enum elv_err check_presence(const struct elv_world_file *f, char why[ELV_JOB_ERROR_MAX],
                                    uint32_t *line)
 {
@@ -161,6 +185,8 @@ enum elv_err elv_world_file_check(const struct elv_world_file *f, char why[ELV_J
     enum elv_err err = check_messages(f, why, line);
     if (err == ELV_OK)
         err = check_trace(f, why, line);
+    if (err == ELV_OK)
+        err = check_profile(f, why, line);
     if (err == ELV_OK)
         err = check_presence(f, why, line);
     return err;

@@ -154,6 +154,22 @@ static void print_start(const struct elv_world_file *f, uint32_t place, struct e
     elv_value_put_duration(out, d->start_spread);
 }
 
+static enum elv_err read_profile(struct elv_world_file *f, uint32_t place, struct elv_text value)
+{
+    (void)place;
+    const struct elv_sim_profile *p = elv_sim_profile(value.at, value.len);
+    if (p == NULL && !elv_value_is(value, "none"))
+        return ELV_ERR_FORMAT;
+    f->world.link.profile = p;
+    return ELV_OK;
+}
+
+static void print_profile(const struct elv_world_file *f, uint32_t place, struct elv_line *out)
+{
+    (void)place;
+    elv_line_add(out, f->world.link.profile != NULL ? f->world.link.profile->name : "none");
+}
+
 static enum elv_err read_trace(struct elv_world_file *f, uint32_t place, struct elv_text value)
 {
     (void)place;
@@ -230,6 +246,7 @@ static const struct elv_world_key keys[] = {
     {KEY("device", "start"), SPECIAL(start),
      .accepts = "at-once, spread TIME or together TIME, such as spread 30s"},
 
+    {KEY("link", "profile"), SPECIAL(profile), .accepts = "none, " ELV_SIM_PROFILES},
     {KEY("link", "latency"), MEMBER(DELAY, link.latency), RANGE(0, SECONDS_MAX), .accepts = DELAY},
     {KEY("link", "up"), MEMBER(DRAW, link.up), RANGE(0, 1e15),
      .accepts = ELV_LAB_DRAW_FORMS "; bytes per second, 0: no limit"},

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/test_profiles.c - real server and clients on every link that has a name, in virtual time:
+ * each round closes with everybody's update before its deadline. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka.h needs the four above */
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim_fleet.h"
+
+#define SECOND ((elv_time_us)1000000)
+enum { CLIENTS = 4 };
+
+struct trip { /* what a run took */
+    double seconds;
+    double up_s, down_s; /* a client's bytes over the line, all headers and repeats counted */
+};
+
+/* A model of 20,163 parameters. */
+static struct trip travel(const struct elv_sim_profile *p, const char *up, const char *deadline,
+                          uint32_t rounds, uint64_t seed)
+{
+    char n_rounds[12];
+    snprintf(n_rounds, sizeof n_rounds, "%u", rounds);
+    const struct fleet_key keys[] = {{"model", "layers", "dense 1680 relu, dense 3"},
+                                     {"sync", "policy", "bsp"},
+                                     {"sync", "deadline", deadline},
+                                     {"sync", "quorum", "4"},
+                                     {"select", "min_clients", "4"},
+                                     {"transfer", "up", up},
+                                     {"transfer", "down", "q8"},
+                                     {"job", "rounds", n_rounds},
+                                     {NULL, NULL, NULL}};
+    const struct fleet_cfg cfg = {.seed = seed,
+                                  .n_clients = CLIENTS,
+                                  .keys = keys,
+                                  .link = {.up = &p->up, .down = &p->down},
+                                  .disk.sync = {.min_us = 2000},
+                                  .slice = 64,
+                                  .step_us = 1000};
+    struct fleet *f = fleet_new(&cfg);
+    const bool over = fleet_run(f, 4000 * SECOND);
+    const struct fleet_sums sums = fleet_sums(f);
+    const struct elv_sim_stats s = elv_sim_stats(f->w);
+    const char *wrong = fleet_wrong(f);
+    if (!over || wrong != NULL || sums.abandoned + sums.late + sums.lapsed + sums.failed > 0)
+        fail_msg("%s, up %s, seed %u: %s; %u rounds abandoned, %u updates late, %u lapsed", p->name,
+                 up, (unsigned)seed,
+                 wrong != NULL ? wrong
+                 : over        ? "over"
+                               : "never over",
+                 (unsigned)sums.abandoned, (unsigned)sums.late, (unsigned)sums.lapsed);
+    const struct trip t = {.seconds = (double)f->over_us / 1e6,
+                           .up_s = (double)s.up.bytes / p->up.bps / CLIENTS,
+                           .down_s = (double)s.down.bytes / p->down.bps / CLIENTS};
+    fleet_free(f);
+    return t;
+}
+
+static void every_round_closes_in_time_on_every_profile(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *profile, *deadline;
+    } rows[] = {{"lan", "10s"},     {"lte", "15s"},       {"lte-m", "30s"},
+                {"nb-iot", "120s"}, {"satellite", "60s"}, {"lossy", "300s"}};
+    static const char *const ups[] = {"q8"};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct elv_sim_profile *p = elv_sim_profile(rows[i].profile, strlen(rows[i].profile));
+        for (size_t k = 0; k < sizeof ups / sizeof ups[0]; k++)
+            for (uint64_t seed = 1; seed <= 5; seed++) {
+                const struct trip t = travel(p, ups[k], rows[i].deadline, 3, seed);
+                print_message("%s, up %s: 3 rounds in %.1f s, on the air %.2f s up, %.2f s down\n",
+                              p->name, ups[k], t.seconds, t.up_s, t.down_s);
+            }
+    }
+    assert_null(elv_sim_profile_at(sizeof rows / sizeof rows[0]));
+}
+
+/* Air time: how long the line is taken by a client's bytes, both ways, at NB-IoT's rate. */
+static void a_round_on_nb_iot_takes_at_most_ten_seconds_of_air_each_way(void **state)
+{
+    (void)state;
+    const struct elv_sim_profile *p = elv_sim_profile("nb-iot", 6);
+    static const char *const ups[] = {"q8"};
+    for (size_t k = 0; k < sizeof ups / sizeof ups[0]; k++) {
+        const struct trip one = travel(p, ups[k], "120s", 1, 3);
+        const struct trip five = travel(p, ups[k], "120s", 5, 3);
+        const double up = (five.up_s - one.up_s) / 4, down = (five.down_s - one.down_s) / 4;
+        print_message("nb-iot, up %s: the first round %.1f s in all, %.2f s up and %.2f s down on "
+                      "the air; each further one %.2f s and %.2f s, %.1f s in all\n",
+                      ups[k], one.seconds, one.up_s, one.down_s, up, down,
+                      (five.seconds - one.seconds) / 4);
+        assert_true(up <= 10.0 && down <= 10.0);
+        assert_true(one.down_s <= 30.0); /* with the first full download */
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_round_closes_in_time_on_every_profile),
+        cmocka_unit_test(a_round_on_nb_iot_takes_at_most_ten_seconds_of_air_each_way),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
