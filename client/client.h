@@ -91,6 +91,7 @@ struct elv_client { /* read what you like, change nothing */
     struct elv_client_cfg cfg;
     struct elv_client_stats stats;
     elv_time_us now;
+    elv_time_us wake_us; /* when the last step wanted to be called again */
     struct elv_rng rng;
     uint32_t last_id;
     uint32_t exit_code; /* ENDED: and why, for a refusal */

@@ -27,7 +27,7 @@ set_tests_properties(e2e_live_dbw e2e_live_ebsp PROPERTIES LABELS slow RUN_SERIA
 elv_e2e(e2e_lossy 300)
 elv_e2e(e2e_profiles 300)
 elv_e2e(e2e_report 300)
-elv_program(e2e_resume_main relay.c elv_port_sim)
+elv_program(e2e_resume_main relay.c elv_client elv_port_sim)
 elv_e2e(e2e_resume 300)
 elv_e2e(e2e_run 180)
 elv_e2e(e2e_same_bytes 180)
