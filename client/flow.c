@@ -6,7 +6,7 @@
 enum {
     SECOND = 1000000,
     SHORT_US = 10000,              /* a queue as short as that is not worth a thought */
-    CONFIRM_US = 5 * SECOND,       /* how long a shortest time is believed, or */
+    CONFIRM_US = 8 * SECOND,       /* how long a shortest time is believed, or */
     CONFIRM_FIRST_US = 2 * SECOND, /* the first of a start may have seen somebody else's queue */
     CONFIRM_TRIPS = 20,            /* so many of it: a long path is not drained all the time */
     ROUNDS_LEAST = 4,
@@ -284,7 +284,7 @@ static void watch_queue(struct elv_flow *f, elv_time_us now, elv_time_us took)
                      f->rtt.smoothed > f->least + f->least / 2;
     if (!old && !(rested && (is_queueing(f) || dip)))
         return;
-    drain(f, now, f->window / 4);
+    drain(f, now, f->window / 3);
     f->overdue = old;
 }
 

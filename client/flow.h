@@ -10,7 +10,7 @@
  *
  * In the beginning, and after a silence, the window grows by one with each answer until the rate no
  * longer grows or a queue is seen. The shortest time is that of some seconds; when nothing has
- * confirmed it for so long, or the answers take twice as long, the window shrinks to a quarter for
+ * confirmed it for so long, or the answers take twice as long, the window shrinks to a third for
  * a round trip. That drains the queue; if it does not shorten the round trip then the path is what
  * got longer. The two more, alike for all, are what makes several transfers share a path fairly:
  * who has less gets relatively more.
