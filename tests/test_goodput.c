@@ -118,7 +118,7 @@ static void two_transfers_share_a_megabit(void **state)
             track_enter(&k, &racers[0], upload, 6000, GRANT, 1);
             track_enter(&k, &racers[1], upload, 6000, GRANT, 1 + later[i]);
             struct elv_sim_fates *f = upload ? &k.fates_up : &k.fates_down;
-            const elv_time_us both = later[i] + 1 * SECOND;
+            const elv_time_us both = later[i] + 3 * SECOND;
             track_run(&k, both);
             const elv_time_us starting = f->wait_longest_us;
             f->wait_longest_us = 0;
