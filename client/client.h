@@ -20,6 +20,7 @@
 #include "link.h"
 #include "memory.h"
 #include "persist.h"
+#include "settle.h"
 #include "transfer.h"
 #include "work.h"
 
@@ -42,6 +43,8 @@ struct elv_client_cfg {
     uint64_t boot;            /* random, another one at each start of the process */
     uint64_t jitter_seed;     /* of every random delay */
     uint32_t speed;           /* measured samples per second; 0: unknown */
+    const uint8_t *codecs;    /* [n_codecs] numbers of those it can run, borrowed; told when */
+    uint32_t n_codecs;        /* joining. 0: all that are built in */
     uint32_t burst;           /* chunks sent per step, 1 to 32; 0: ELV_CLIENT_BURST */
     uint32_t window;          /* chunks in flight at most, 1 to 1024; 0: ELV_WINDOW_MAX */
     uint32_t duty;            /* percent of the time to work, 1 to 100; 0: 100 */
@@ -139,6 +142,8 @@ struct elv_client { /* read what you like, change nothing */
     uint32_t train_left;
     elv_time_us train_us; /* spent training */
     struct elv_delta delta;
+    struct elv_residual residual; /* outlives assignments */
+    struct elv_settling settling;
     struct elv_commit commit;
 
     struct elv_persist persist;
@@ -149,8 +154,8 @@ struct elv_client { /* read what you like, change nothing */
     bool end_told;
 };
 
-/* Bytes a client needs for this run, training in batches up to `batch`, exactly. 0: more than this
- * machine can address. */
+/* Bytes a client needs for this run, training in batches up to `batch`, exactly. With less it may
+ * still take part in a codec that needs no residual. 0: more than this machine can address. */
 size_t elv_client_mem(const struct elv_client_cfg *cfg, const struct elv_manifest *manifest,
                       const struct elv_model *model, uint32_t batch);
 
