@@ -12,6 +12,7 @@
 #     learn     the cheap models of learning                swarm     simulated clients, messages as times
 #     deploy    simulated clients with every message
 #     transfer  bodies over bad links, beside block-wise transfer
+#     goodput   the same on virtual time, over many kinds of links
 #     deploy    simulated clients with every message  rotate    coding after a random rotation
 #     deploy    simulated clients with every message         fold      verifying and folding updates
 #     deploy    simulated clients with every message        rotate    coding after a random rotation
@@ -39,7 +40,7 @@ mkdir -p build
     exit 1
 }
 
-[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy transfer
+[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy transfer goodput
 [ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy rotate
 [ $# -gt 0 ] || set -- round commits start store kernels fold coap zipline dbw learn swarm deploy
 [ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy \
