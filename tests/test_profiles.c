@@ -102,11 +102,53 @@ static void a_round_on_nb_iot_takes_at_most_ten_seconds_of_air_each_way(void **s
     }
 }
 
+/* One of three clients sits behind a path that drops every datagram of more than 600 bytes: its
+ * tickets come, no chunk passes. It says so long before the deadline, and the others are used. */
+static void who_is_behind_an_mtu_black_hole_says_so_and_holds_up_nobody(void **state)
+{
+    (void)state;
+    static const struct fleet_key keys[] = {{"model", "layers", "dense 1680 relu, dense 3"},
+                                            {"sync", "policy", "bsp"},
+                                            {"sync", "deadline", "1000s"},
+                                            {"sync", "quorum", "2"},
+                                            {"select", "min_clients", "3"},
+                                            {"transfer", "up", "q8"},
+                                            {"transfer", "down", "q8"},
+                                            {"job", "rounds", "3"},
+                                            {NULL, NULL, NULL}};
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        const struct fleet_cfg cfg = {.seed = seed,
+                                      .n_clients = 3,
+                                      .keys = keys,
+                                      .link = {.delay = {.min_us = 30000, .spread_us = 10000},
+                                               .loss_ppm = seed > 2 ? 100000 : 0},
+                                      .observe = seed % 2 == 0,
+                                      .disk.sync = {.min_us = 2000},
+                                      .slice = 64,
+                                      .step_us = 1000};
+        struct fleet *f = fleet_new(&cfg);
+        elv_sim_link(f->w, f->clients[1].node)->mtu = 600;
+        const bool over = fleet_run(f, 4000 * SECOND);
+        const struct fleet_sums sums = fleet_sums(f);
+        const struct elv_sim_stats s = elv_sim_stats(f->w);
+        if (!over || fleet_wrong(f) != NULL)
+            fail_msg("seed %u: %s", (unsigned)seed, over ? fleet_wrong(f) : "never over");
+        print_message("with a black hole: 3 rounds in %.0f s, %u failed\n",
+                      (double)f->over_us / 1e6, (unsigned)sums.failed);
+        assert_int_equal(sums.abandoned, 0);
+        assert_int_equal(sums.failed, 3);
+        assert_true(s.up.n[ELV_SIM_LONG] > 0 && s.down.n[ELV_SIM_LONG] > 0);
+        assert_true(f->over_us < 3 * 200 * SECOND);
+        fleet_free(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_round_closes_in_time_on_every_profile),
         cmocka_unit_test(a_round_on_nb_iot_takes_at_most_ten_seconds_of_air_each_way),
+        cmocka_unit_test(who_is_behind_an_mtu_black_hole_says_so_and_holds_up_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
