@@ -321,7 +321,8 @@ static void log_transfer(const struct program *p)
 {
     const struct elv_client_stats *s = &p->client.stats;
     const bool down = p->phase == ELV_CLIENT_FETCHING && p->client.phase == ELV_CLIENT_LOADING;
-    const bool up = p->phase == ELV_CLIENT_UPLOADING && p->client.phase == ELV_CLIENT_COMMITTING;
+    const bool up = p->phase == ELV_CLIENT_UPLOADING && p->client.phase == ELV_CLIENT_COMMITTING &&
+                    p->client.commit.status == ELV_STATUS_DONE;
     if (!down && !up)
         return;
     struct elv_log_line l = elv_log_begin(&p->log, ELV_LOG_INFO, down ? "fetched" : "uploaded");
