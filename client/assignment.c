@@ -60,6 +60,7 @@ void elv_assignment_begin(struct elv_client *c, const struct elv_ticket *t)
     c->n_fetches = 0;
     c->train_us = 0;
     c->stats.assignments++;
+    elv_residual_begins(&c->residual, t->assignment, t->version);
     fetch(c, c->now);
     if (t->what != ELV_WHAT_TRAIN)
         return;
@@ -72,8 +73,9 @@ void elv_assignment_begin(struct elv_client *c, const struct elv_ticket *t)
 static void let_go(struct elv_client *c)
 {
     elv_transfer_end(&c->transfer);
+    elv_residual_late(&c->residual); /* unless the decision is known by now */
     if (c->work.id != 0)
-        c->work.cancel = true;
+        c->work.cancel = c->work.kind != ELV_CLIENT_SETTLE;
     else if (c->phase == ELV_CLIENT_TRAINING && c->train.resumed) /* it rests between two pieces */
         c->cfg.trainer.abort(c->cfg.trainer.self);
 }
@@ -236,6 +238,12 @@ void elv_assignment_chunk(struct elv_client *c, uint32_t id, const struct elv_re
         on_fetched(c, chunk, r);
 }
 
+static bool is_spoilt(enum elv_reason reason)
+{
+    return reason == ELV_REASON_OUT_OF_RANGE || reason == ELV_REASON_NOT_FINITE ||
+           reason == ELV_REASON_OVER_NORM;
+}
+
 bool elv_assignment_verdict(struct elv_client *c, const struct elv_verdict *v)
 {
     if (v->decision == ELV_MISSING) {
@@ -260,6 +268,10 @@ bool elv_assignment_verdict(struct elv_client *c, const struct elv_verdict *v)
         c->stats.failed += status == ELV_STATUS_FAILED;
         c->stats.declined += status == ELV_STATUS_DECLINED;
     }
+    if (v->decision == ELV_REFUSED && is_spoilt(v->reason))
+        elv_residual_spoilt(&c->residual);
+    else if (v->decision == ELV_ACCEPTED && status == ELV_STATUS_DONE)
+        elv_residual_accepted(&c->residual);
     elv_assignment_decided(c, v->decision == ELV_ACCEPTED && status == ELV_STATUS_DONE);
     if (v->decision == ELV_REFUSED)
         elv_session_heed(c, v->reason);
@@ -383,6 +395,8 @@ void elv_assignment_work(struct elv_client *c, struct elv_actions *out)
         out->at[out->n++] = (struct elv_action){.kind = ELV_DO_CANCEL, .id = w->id};
         w->cancel_told = true;
     }
+    if (w->id == 0 && elv_residual_unsettled(&c->residual))
+        elv_assignment_start(c, out, ELV_CLIENT_SETTLE); /* before its memory is used again */
     if (w->id == 0 && c->phase == ELV_CLIENT_IDLE && c->prepared && c->persist.restore_due)
         elv_assignment_start(c, out, ELV_CLIENT_RESTORE);
     while (w->id == 0 && advance_phase(c, out)) /* three phases without work in between at most */

@@ -47,8 +47,16 @@ static void prepare_train(struct elv_client *c, bool evaluate)
     c->train_left = c->train.steps_max;
 }
 
+/* Whether this update takes up what earlier ones left over, and leaves something itself. */
+static bool feeds_back(const struct elv_client *c)
+{
+    return c->residual.cfg.kind != ELV_FEEDBACK_NONE && elv_residual_helps(&c->ticket.up);
+}
+
 static void prepare_delta(struct elv_client *c)
 {
+    const struct elv_codec *codec = elv_codec_by_id(c->ticket.up.id);
+    c->residual.saved.sparse = elv_codec_is_sparse(codec);
     const struct elv_delta_cfg cfg = {
         .model = &c->model,
         .pack = &c->pack,
@@ -59,6 +67,8 @@ static void prepare_delta(struct elv_client *c)
         .codec = c->ticket.up.id,
         .arg = {.seed = elv_delta_seed(c->manifest.seed, c->number, c->ticket.assignment),
                 .param = c->ticket.up.param},
+        .plan = codec->plan != NULL ? c->memory.plan : NULL,
+        .residual = feeds_back(c) ? &c->residual : NULL,
         .bound = c->manifest.bound,
         .clip = c->manifest.clip,
         .nonce = c->commit.nonce,
@@ -75,6 +85,8 @@ void elv_assignment_start(struct elv_client *c, struct elv_actions *out, uint32_
         prepare_train(c, kind == ELV_CLIENT_EVALUATE);
     if (kind == ELV_CLIENT_ENCODE)
         prepare_delta(c);
+    if (kind == ELV_CLIENT_SETTLE)
+        elv_settle_begin(&c->settling, &c->residual, &c->delta);
     const uint32_t id = c->last_id = elv_session_next_id(c);
     elv_work_begin(&c->work, id, kind, c->now);
     ELV_ASSERT(out->n < out->cap);
@@ -217,6 +229,8 @@ static void after_encode(struct elv_client *c)
     c->commit.n_chunks = c->delta.n_chunks;
     for (uint32_t i = 0; i < ELV_BODY_DIGEST_LEN; i++)
         c->commit.digest[i] = c->delta.digest[i];
+    if (feeds_back(c))
+        elv_residual_made(&c->residual, c->ticket.assignment, c->ticket.version, c->delta.learnt);
     if (c->model.n_shared < c->model.n_params)
         keep_base(c); /* what stays on the device has learnt */
     keep_work(c);
@@ -319,6 +333,8 @@ void elv_assignment_computed(struct elv_client *c, enum elv_err err)
     const elv_time_us took = elv_work_end(&c->work, c->now);
     if (kind == ELV_CLIENT_TRAIN)
         c->train_us += took;
+    if (kind == ELV_CLIENT_SETTLE)
+        return; /* it has left everything in order, whatever became of it */
     if (kind == ELV_CLIENT_RESTORE)
         c->persist.restore_due = false;
     if (c->work.cancel) {

@@ -51,7 +51,7 @@ size_t elv_client_mem(const struct elv_client_cfg *cfg, const struct elv_manifes
     struct elv_persist p;
     struct elv_arena a = elv_arena_of(NULL, 0);
     cut(&a, &full, &m, &p);
-    if (elv_memory_run(&a, manifest, model, &m) != ELV_OK)
+    if (elv_memory_run(&a, manifest, model, true, &m) != ELV_OK)
         return 0;
     if (cfg->trainer.mem == NULL)
         return a.used;
@@ -184,6 +184,8 @@ static enum elv_err run(void *self, const struct elv_compute *work, uint32_t bud
         return elv_assignment_restore_run(c, budget);
     case ELV_CLIENT_REPLAY:
         return elv_persist_replay(&c->persist, &c->base, budget);
+    case ELV_CLIENT_SETTLE:
+        return elv_settle_run(&c->settling, budget);
     default:
         return elv_client_train_run(&c->train, work->kind, budget, &c->train_begun, &c->train_left);
     }

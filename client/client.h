@@ -21,6 +21,7 @@
 #include "link.h"
 #include "memory.h"
 #include "persist.h"
+#include "settle.h"
 #include "transfer.h"
 #include "work.h"
 
@@ -142,6 +143,8 @@ struct elv_client { /* read what you like, change nothing */
     uint32_t train_left;
     elv_time_us train_us; /* spent training */
     struct elv_delta delta;
+    struct elv_residual residual; /* outlives assignments */
+    struct elv_settling settling;
     struct elv_commit commit;
 
     struct elv_persist persist;
@@ -152,8 +155,8 @@ struct elv_client { /* read what you like, change nothing */
     bool end_told;
 };
 
-/* Bytes a client needs for this run, training in batches up to `batch`, exactly. 0: more than this
- * machine can address. */
+/* Bytes a client needs for this run, training in batches up to `batch`, exactly. With less it may
+ * still take part in a codec that needs no residual. 0: more than this machine can address. */
 size_t elv_client_mem(const struct elv_client_cfg *cfg, const struct elv_manifest *manifest,
                       const struct elv_model *model, uint32_t batch);
 

@@ -15,7 +15,7 @@ uint32_t elv_delta_first_cap(const struct elv_model *m, const struct elv_codec_c
     const struct elv_codec *codec = elv_codec_by_id(choice->id);
     if (codec == NULL || !elv_codec_takes(codec, choice->param))
         return 0;
-    const struct elv_codec_arg arg = {.param = choice->param};
+    const struct elv_codec_arg arg = {.param = elv_codec_widest(codec, choice->param)};
     const uint32_t n = codec->chunks_max(m->n_shared, &arg);
     return n == UINT32_MAX || n == 0 ? 0 : n + 1;
 }

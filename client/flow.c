@@ -5,13 +5,16 @@
 
 enum {
     SECOND = 1000000,
-    SHORT_US = 10000,        /* a queue as short as that is not worth a thought */
-    CONFIRM_US = 5 * SECOND, /* how long a shortest time is believed, or */
-    CONFIRM_TRIPS = 20,      /* so many of it: a long path is not drained all the time */
-    SPARE = 2,               /* beyond the path's own */
-    FLAT_MAX = 3,            /* round trips without growth that end the quick start */
-    SLOW_MAX = 4,            /* answers in a row out of a queue that do */
-    DRAIN_EVERY = 8,         /* round trips between drains for a queue */
+    SHORT_US = 10000,              /* a queue as short as that is not worth a thought */
+    CONFIRM_US = 5 * SECOND,       /* how long a shortest time is believed, or */
+    CONFIRM_FIRST_US = 2 * SECOND, /* the first of a start may have seen somebody else's queue */
+    CONFIRM_TRIPS = 20,            /* so many of it: a long path is not drained all the time */
+    ROUNDS_LEAST = 4,
+    ROUNDS_QUEUE = 2, /* what was possible a while ago is not any more */
+    SPARE = 2,        /* beyond the path's own */
+    FLAT_MAX = 3,     /* round trips without growth that end the quick start */
+    SLOW_MAX = 4,     /* answers in a row out of a queue that do */
+    DRAIN_EVERY = 8,  /* round trips between drains for a queue */
     DRAIN_ANSWERS = 3,
     STRETCH_MIN = 24, /* requests whose losses are judged together, at least */
     LOSS_SCALE = 256,
@@ -58,14 +61,6 @@ void elv_flow_grant(struct elv_flow *f, uint32_t grant)
     f->window = smaller(f->window, grant);
 }
 
-static uint32_t rate_of(const struct elv_flow *f)
-{
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < ELV_FLOW_ROUNDS; i++)
-        most = larger(most, f->rate[i]);
-    return most;
-}
-
 /* What is lost whatever the window is: the third smallest of eight stretches, because a single one
  * may have been lucky. Needs a few: the first ones may be a queue that overflowed. */
 static uint32_t usual_loss(const struct elv_flow *f)
@@ -83,6 +78,25 @@ static uint32_t usual_loss(const struct elv_flow *f)
     return smaller(sorted[(n - 1) * 3 / 8], LOSS_MADE_UP);
 }
 
+/* Answers take `halves` times half the shortest time. */
+static bool has_queue(const struct elv_flow *f, uint32_t halves)
+{
+    return f->least > 0 && f->rtt.smoothed > halves * longer(f->least, SHORT_US) / 2;
+}
+
+static bool is_queueing(const struct elv_flow *f) { return has_queue(f, 4); }
+
+/* The largest of the latest round trips: of some, and of more the more luck there is in each. */
+static uint32_t rate_of(const struct elv_flow *f)
+{
+    const uint32_t some = has_queue(f, 3) ? ROUNDS_QUEUE : ROUNDS_LEAST;
+    const uint32_t n = smaller(some + usual_loss(f) / 16, ELV_FLOW_ROUNDS);
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < n && i <= f->round; i++)
+        most = larger(most, f->rate[(f->round - i) % ELV_FLOW_ROUNDS]);
+    return most;
+}
+
 /* The shortest round trip, and what it is longer by on average when it varies by itself: of times
  * spread evenly, half their spread, and two of them differ by a third of it. A queue that grows and
  * shrinks shows in the deviation, but hardly from one answer to the next. */
@@ -90,11 +104,6 @@ static elv_time_us own_time(const struct elv_flow *f)
 {
     const elv_time_us varies = f->jitter + f->jitter / 2;
     return longer(f->least + (varies < f->least ? varies : f->least), SHORT_US);
-}
-
-static bool is_queueing(const struct elv_flow *f)
-{
-    return f->least > 0 && f->rtt.smoothed > 2 * longer(f->least, SHORT_US);
 }
 
 /* Requests that fill the path, times `gain` quarters. */
@@ -120,9 +129,10 @@ static void adjust(struct elv_flow *f)
     if (rate_of(f) == 0)
         return;
     if (f->quick) /* twice what the path carried so far: no more than a round trip too much */
-        set_window(f, smaller(f->window + 1, larger(filling(f, 8), ELV_WINDOW_FIRST) + SPARE));
+        set_window(f, smaller(f->window + 1, larger(filling(f, 7), ELV_WINDOW_FIRST) + SPARE));
     else
-        set_window(f, is_queueing(f) ? filling(f, 4) + 1 : filling(f, 5) + SPARE);
+        set_window(
+            f, smaller(f->window + 1, is_queueing(f) ? filling(f, 4) + 1 : filling(f, 5) + SPARE));
 }
 
 static void drain(struct elv_flow *f, elv_time_us now, uint32_t narrow)
@@ -215,8 +225,10 @@ static void end_drain(struct elv_flow *f)
 {
     const elv_time_us seen = f->drained_least, before = f->last_least;
     f->drain = ELV_FLOW_STEADY;
+    set_window(f, larger(f->narrow, filling(f, 3))); /* somebody may have come meanwhile */
     if (seen == 0)
         return; /* nothing came */
+    f->confirmed = f->confirmed || f->overdue;
     const bool longer_now = f->overdue || seen > 2 * longer(f->least, SHORT_US);
     if (longer_now && before > f->least)
         f->least = before < seen ? before : seen;
@@ -252,7 +264,7 @@ static void watch_time(struct elv_flow *f, elv_time_us now, elv_time_us took)
         f->least_us = now;
     if (f->least == 0 || took < f->least)
         f->least = longer(took, 1);
-    const bool slow = took > f->least + longer(f->least / 4, SHORT_US) + 2 * f->jitter;
+    const bool slow = took > f->least + longer(f->least / 8, SHORT_US) + 2 * f->jitter;
     f->n_slow = slow ? (uint8_t)smaller(f->n_slow + 1u, SLOW_MAX) : 0;
     if (f->quick && f->n_slow >= SLOW_MAX)
         end_quick_start(f, now);
@@ -261,7 +273,8 @@ static void watch_time(struct elv_flow *f, elv_time_us now, elv_time_us took)
 /* Somebody else's drain shows as answers that come sooner: joining in empties the queue. */
 static void watch_queue(struct elv_flow *f, elv_time_us now, elv_time_us took)
 {
-    const elv_time_us rest = longer(CONFIRM_US, CONFIRM_TRIPS * f->least);
+    const elv_time_us rest =
+        longer(f->confirmed ? CONFIRM_US : CONFIRM_FIRST_US, CONFIRM_TRIPS * f->least);
     if (f->drain != ELV_FLOW_STEADY || f->quick || f->rtt.smoothed <= SHORT_US)
         return;
     const elv_time_us since = now - longer(f->least_us, f->drain_us);

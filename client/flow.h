@@ -33,7 +33,7 @@ extern "C" {
 #endif
 
 #define ELV_WINDOW_FIRST 4u
-#define ELV_FLOW_ROUNDS 6u /* round trips whose rate is remembered */
+#define ELV_FLOW_ROUNDS 8u /* round trips whose rate is remembered */
 #define ELV_FLOW_LOSSES 8u /* and stretches whose losses are */
 
 /* What a request remembers of the moment it was sent. */
@@ -66,6 +66,7 @@ struct elv_flow { /* read what you like, change nothing */
     /* The path's own time. */
     elv_time_us took;       /* of the latest answer */
     elv_time_us jitter;     /* how much it differs from one answer to the next, smoothed */
+    bool confirmed;         /* by a drain */
     bool overdue;           /* the drain is to confirm the shortest time */
     elv_time_us least;      /* the shortest round trip; 0: unknown */
     elv_time_us least_us;   /* when it was last seen */

@@ -57,10 +57,11 @@ enum elv_err elv_unpack_next(struct elv_unpacking *u, uint32_t *first, uint32_t 
     return u->decoder.left > 0 ? ELV_ERR_BUSY : ELV_OK;
 }
 
-/* Replaces the payload by its deflated form, when that is shorter. */
+/* Replaces the payload by its deflated form, when that is shorter; known beforehand of tight codecs
+ * that it is not. */
 static void squeeze(const struct elv_pack *p, struct elv_chunk *c)
 {
-    if (!p->deflate || p->squeeze == NULL || c->payload.len < 2)
+    if (!p->deflate || p->squeeze == NULL || c->payload.len < 2 || elv_codec_by_id(c->codec)->tight)
         return;
     size_t len;
     if (p->squeeze->deflate(p->squeeze->self, p->bytes, c->payload.len - 1, c->payload, &len) !=

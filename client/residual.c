@@ -60,9 +60,10 @@ void elv_residual_add(const struct elv_residual *r, uint32_t first, float *v, ui
 
 /* Decisions. */
 
-void elv_residual_made(struct elv_residual *r, uint32_t base, double learnt)
+void elv_residual_made(struct elv_residual *r, uint32_t assignment, uint32_t base, double learnt)
 {
     r->saved.vector = ELV_VECTOR_UNDECIDED;
+    r->saved.assignment = assignment;
     r->saved.base = base;
     r->saved.learnt = learnt;
 }
@@ -77,10 +78,11 @@ void elv_residual_accepted(struct elv_residual *r) { decide(r, ELV_VECTOR_ACCEPT
 
 void elv_residual_late(struct elv_residual *r) { decide(r, ELV_VECTOR_LATE); }
 
-void elv_residual_refused(struct elv_residual *r, uint32_t version)
+void elv_residual_spoilt(struct elv_residual *r)
 {
-    decide(r, ELV_VECTOR_LATE);
-    elv_residual_heard(r, version);
+    if (r->saved.vector == ELV_VECTOR_UNDECIDED)
+        r->saved.held = false;
+    decide(r, ELV_VECTOR_NONE);
 }
 
 void elv_residual_heard(struct elv_residual *r, uint32_t version)
@@ -90,6 +92,13 @@ void elv_residual_heard(struct elv_residual *r, uint32_t version)
         return;
     const bool young = version >= s->base && version - s->base <= r->cfg.age_max;
     s->vector = young ? ELV_VECTOR_KEPT : ELV_VECTOR_NONE;
+}
+
+void elv_residual_begins(struct elv_residual *r, uint32_t assignment, uint32_t version)
+{
+    if (r->saved.vector == ELV_VECTOR_LATE && r->saved.assignment == assignment)
+        r->saved.vector = ELV_VECTOR_NONE;
+    elv_residual_heard(r, version);
 }
 
 bool elv_residual_unsettled(const struct elv_residual *r)

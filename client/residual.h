@@ -5,9 +5,9 @@
  * is the update plus the residual, and the residual is what the server did not get of it. It moves
  * only when the server has decided. While an assignment is undecided the device keeps vector and
  * old residual side by side. Accepted: residual = vector - decode(what was sent). Refused or late:
- * residual = vector if the version it was trained from is at most `age_max` versions old by then,
- * else it stays as it was. Its L2 norm is at most ELV_RESIDUAL_CAP times that of the last update
- * accepted, as the server saw it (before the first: of what was learnt).
+ * residual = vector if the version it was trained from is at most `age_max` versions old when the
+ * client learns of it, else it stays as it was. Its L2 norm is at most ELV_RESIDUAL_CAP times that
+ * of the last update accepted, as the server saw it (before the first: of what was learnt).
  *
  * Momentum correction: u = momentum * u + update is accumulated in place of the update, and u is
  * forgotten at the coordinates that were sent. The old u is kept until the decision, too; the new
@@ -49,10 +49,10 @@ enum elv_vector_state {
 struct elv_residual_saved {
     bool held; /* false: all zero, whatever values and velocity say */
     enum elv_vector_state vector;
-    bool sparse;   /* the vector's codec sends few coordinates: momentum correction applies */
-    uint32_t base; /* the version the vector was trained from */
-    double learnt; /* norm of the update in the vector */
-    double sent;   /* norm of the last update accepted; 0: none yet */
+    bool sparse; /* the vector's codec sends few coordinates: momentum correction applies */
+    uint32_t assignment, base; /* the vector's, and the version it was trained from */
+    double learnt;             /* norm of the update in the vector */
+    double sent;               /* norm of the last update accepted; 0: none yet */
 };
 
 struct elv_residual {
@@ -72,15 +72,18 @@ void elv_residual_init(struct elv_residual *r, const struct elv_residual_cfg *cf
 void elv_residual_add(const struct elv_residual *r, uint32_t first, float *v, uint32_t n);
 
 /* The vector is made, from version `base`; `learnt`: norm of the update in it. */
-void elv_residual_made(struct elv_residual *r, uint32_t base, double learnt);
+void elv_residual_made(struct elv_residual *r, uint32_t assignment, uint32_t base, double learnt);
 /* The server counts it. These three do nothing unless it is undecided. */
 void elv_residual_accepted(struct elv_residual *r);
-/* The server does not, and this is the newest version it has told of. */
-void elv_residual_refused(struct elv_residual *r, uint32_t version);
 /* It does not, or nobody will learn: the next version heard of tells what becomes of it. */
 void elv_residual_late(struct elv_residual *r);
+/* It refused it for what it holds, and would again: vector and residual are forgotten. */
+void elv_residual_spoilt(struct elv_residual *r);
 /* A version is heard of: decides what becomes of a late vector. */
 void elv_residual_heard(struct elv_residual *r, uint32_t version);
+/* Work on a version begins. If it is the late vector's own that is taken up again, the vector will
+ * be made again, too. */
+void elv_residual_begins(struct elv_residual *r, uint32_t assignment, uint32_t version);
 /* The vector has to become the residual before its memory is used again. */
 bool elv_residual_unsettled(const struct elv_residual *r);
 

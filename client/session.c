@@ -138,11 +138,10 @@ static enum elv_err parse_model(const struct elv_manifest *m, struct elv_model *
     return same ? ELV_OK : ELV_ERR_MISMATCH;
 }
 
-/* Cuts the memory for this run and makes the trainer ready. ELV_ERR_SPACE: it does not fit. */
-static enum elv_err plan(struct elv_client *c, const struct elv_manifest *m)
+static enum elv_err plan_with(struct elv_client *c, const struct elv_manifest *m, bool feedback)
 {
     struct elv_arena a = c->fixed;
-    const enum elv_err err = elv_memory_run(&a, m, &c->model, &c->memory);
+    const enum elv_err err = elv_memory_run(&a, m, &c->model, feedback, &c->memory);
     if (err != ELV_OK)
         return err;
     const struct elv_trainer *t = &c->cfg.trainer;
@@ -151,11 +150,65 @@ static enum elv_err plan(struct elv_client *c, const struct elv_manifest *m)
     return ELV_OK;
 }
 
+/* Whether this device takes part with that codec: without room for a residual it leaves those that
+ * need one to others. */
+static bool offers(const struct elv_client *c, const struct elv_manifest *m,
+                   const struct elv_codec_choice *up)
+{
+    const bool wants = m->feedback != ELV_FEEDBACK_NONE && elv_residual_helps(up);
+    return elv_codec_by_id(up->id) != NULL && (!wants || c->memory.residual != NULL);
+}
+
+static bool offers_any(const struct elv_client *c, const struct elv_manifest *m)
+{
+    for (uint32_t i = 0; i < m->n_up; i++)
+        if (offers(c, m, &m->up[i]))
+            return true;
+    return false;
+}
+
+/* Cuts the memory for this run and makes the trainer ready, with a residual if that fits. */
+static enum elv_err plan(struct elv_client *c, const struct elv_manifest *m)
+{
+    const enum elv_err err = plan_with(c, m, true);
+    if (err != ELV_ERR_SPACE || !elv_memory_feeds_back(m))
+        return err;
+    const enum elv_err without = plan_with(c, m, false);
+    return without == ELV_OK && !offers_any(c, m) ? ELV_ERR_SPACE : without;
+}
+
+static bool same_residual(const struct elv_residual_cfg *a, const struct elv_residual_cfg *b)
+{
+    return a->kind == b->kind && a->n == b->n && a->values == b->values &&
+           a->velocity == b->velocity;
+}
+
+/* A run read again goes on with what was left over, if it lies where it lay. */
+static void set_up_residual(struct elv_client *c, const struct elv_manifest *m)
+{
+    const struct elv_residual_saved saved = c->residual.saved;
+    const bool same_run = memcmp(c->manifest.run, m->run, sizeof m->run) == 0;
+    const struct elv_residual_cfg cfg = {
+        .kind = c->memory.residual != NULL ? m->feedback : ELV_FEEDBACK_NONE,
+        .n = c->model.n_shared,
+        .values = c->memory.residual,
+        .velocity = c->memory.velocity,
+        .momentum = m->momentum_correction,
+        .age_max = m->feedback_age,
+    };
+    const bool kept = same_run && same_residual(&c->residual.cfg, &cfg) &&
+                      c->delta.cfg.trained == c->memory.fresh;
+    elv_residual_init(&c->residual, &cfg);
+    if (kept)
+        c->residual.saved = saved;
+}
+
 static void set_up(struct elv_client *c, const struct elv_manifest *m)
 {
     const struct elv_text none = {0};
     if (memcmp(c->manifest.run, m->run, sizeof m->run) != 0)
         c->decided = 0; /* another run counts its assignments from the start */
+    set_up_residual(c, m);
     c->manifest = *m;
     c->manifest.job = c->manifest.input = c->manifest.layers = c->manifest.partition = none;
     c->pack = (struct elv_pack){.squeeze = c->cfg.squeeze,
@@ -237,6 +290,15 @@ uint32_t elv_session_samples(struct elv_client *c)
     return c->samples;
 }
 
+/* Codecs the job does not list do no harm. */
+static bool offers_id(const struct elv_client *c, uint8_t codec)
+{
+    for (uint32_t i = 0; i < c->manifest.n_up; i++)
+        if (c->manifest.up[i].id == codec)
+            return offers(c, &c->manifest, &c->manifest.up[i]);
+    return true;
+}
+
 static enum elv_err encode_join(struct elv_client *c, size_t *len)
 {
     const uint32_t samples = c->unfit ? 0 : elv_session_samples(c);
@@ -250,7 +312,8 @@ static enum elv_err encode_join(struct elv_client *c, size_t *len)
         .samples = samples == UINT32_MAX ? 0 : samples,
     };
     for (size_t i = 0; i < elv_codec_count() && j.n_codecs < ELV_CODECS_MAX; i++)
-        j.codecs[j.n_codecs++] = elv_codec_at(i)->id;
+        if (c->unfit || offers_id(c, elv_codec_at(i)->id))
+            j.codecs[j.n_codecs++] = elv_codec_at(i)->id;
     memcpy(j.manifest, c->manifest_digest, sizeof j.manifest);
     return elv_join_encode(&j, c->memory.message, ELV_MSG_MAX, len);
 }
@@ -347,6 +410,8 @@ static bool on_ticket(struct elv_client *c, struct elv_bytes body, elv_time_us a
         on_work_offered(c, &t);
     else
         on_wait(c, asked);
+    if (t.newest != 0 && c->decided >= c->residual.saved.assignment) /* else it may come again */
+        elv_residual_heard(&c->residual, t.newest);
     return true;
 }
 

@@ -8,6 +8,8 @@ enum {
     MARGIN_ROUNDS = 16,     /* without an answer out of order, then the margin is narrowed */
     MARGIN_LEAST_US = 2000, /* a machine's own disorder */
     QUIET_LONG = 4,         /* silences after which the path is taken for another one */
+    TRIES_SAME = 2,         /* single requests of a silence before the wait doubles: a burst of
+                               losses may last for some requests */
     DOUBLINGS_MAX = 6,      /* 200 ms six times doubled is past the longest wait */
 };
 
@@ -322,7 +324,9 @@ static elv_time_us quiet_at(const struct elv_transfer *t)
     if (silences(t) == 0)
         return longer(t->sent_us + elv_rtt_probe(&t->flow.rtt),
                       t->heard_us + t->flow.rtt.smoothed / 2);
-    const elv_time_us wait = elv_rto(&t->flow.rtt) << smaller(silences(t), DOUBLINGS_MAX);
+    const uint32_t tries = silences(t), same = t->flow.rtt.measured ? TRIES_SAME : 0;
+    const uint32_t doublings = tries > same ? smaller(tries - same, DOUBLINGS_MAX) : 0;
+    const elv_time_us wait = elv_rto(&t->flow.rtt) << doublings;
     return t->sent_us + (wait < ELV_RTO_MAX_US ? wait : ELV_RTO_MAX_US);
 }
 

@@ -23,6 +23,7 @@ enum elv_client_work {
     ELV_CLIENT_ENCODE = 4,  /* make the update and its digest */
     ELV_CLIENT_RESTORE = 5, /* read back what was kept */
     ELV_CLIENT_REPLAY = 6,  /* and what had been fetched of a body */
+    ELV_CLIENT_SETTLE = 7,  /* keep what was not sent; never cancelled */
 };
 
 struct elv_client_outcome {

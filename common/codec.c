@@ -63,6 +63,15 @@ bool elv_codec_is_sparse(const struct elv_codec *codec)
     return codec->param_max > 0.0f && codec->param_max <= 1.0f;
 }
 
+float elv_codec_widest(const struct elv_codec *codec, float param)
+{
+    const bool option = param < 0.0f;
+    const float number = option ? -param : param;
+    const float warm = codec->param_max < ELV_CODEC_WARM ? codec->param_max : ELV_CODEC_WARM;
+    const float widest = elv_codec_is_sparse(codec) && number < warm ? warm : number;
+    return option ? -widest : widest;
+}
+
 enum elv_err elv_decode_begin(struct elv_decoder *d, const struct elv_codec *codec,
                               struct elv_bytes payload, uint32_t count)
 {

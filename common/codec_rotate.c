@@ -343,6 +343,7 @@ const struct elv_codec elv_codec_rotate = {
     .id = ELV_CODEC_ROTATE,
     .name = "rotate",
     .biased = true,
+    .tight = true,
     .param_min = 1,
     .param_max = BITS_MAX,
     .option = "unbiased",

@@ -35,13 +35,13 @@ static enum elv_err encode(const float *v, uint32_t n, uint32_t first, uint32_t 
                            uint32_t *count)
 {
     (void)index;
+    const struct elv_sparse_part part = {arg->plan, v, n, first, VALUE_BITS};
     struct elv_sparse s;
-    const enum elv_err err = elv_sparse_fill(&s, arg->plan, v, n, first, VALUE_BITS, cap);
+    const enum elv_err err = elv_sparse_fill(&s, &part, cap);
     if (err != ELV_OK)
         return err;
     const double mean = s.n_coded > 0 ? s.sum / (double)s.n_coded : 0.0;
-    *len = elv_sparse_write(&s, arg->plan, v, n, first, VALUE_BITS,
-                            elv_sparse_magnitude((float)mean), sign_of, out, cap);
+    *len = elv_sparse_write(&s, &part, elv_sparse_magnitude((float)mean), sign_of, out, cap);
     *count = s.count;
     return ELV_OK;
 }
@@ -61,6 +61,7 @@ const struct elv_codec elv_codec_ternary = {
     .id = ELV_CODEC_TERNARY,
     .name = "ternary",
     .biased = true,
+    .tight = true,
     .param_min = ELV_SPARSE_FRACTION_MIN,
     .param_max = ELV_SPARSE_FRACTION_MAX,
     .chunks_max = chunks_max,

@@ -29,12 +29,13 @@ static enum elv_err encode(const float *v, uint32_t n, uint32_t first, uint32_t 
                            uint32_t *count)
 {
     (void)index;
+    const struct elv_sparse_part part = {arg->plan, v, n, first, VALUE_BITS};
     struct elv_sparse s;
-    const enum elv_err err = elv_sparse_fill(&s, arg->plan, v, n, first, VALUE_BITS, cap);
+    const enum elv_err err = elv_sparse_fill(&s, &part, cap);
     if (err != ELV_OK)
         return err;
-    *len = elv_sparse_write(&s, arg->plan, v, n, first, VALUE_BITS,
-                            elv_sparse_magnitude(s.largest / 127.0f), quotient, out, cap);
+    *len =
+        elv_sparse_write(&s, &part, elv_sparse_magnitude(s.largest / 127.0f), quotient, out, cap);
     *count = s.count;
     return ELV_OK;
 }
@@ -54,6 +55,7 @@ const struct elv_codec elv_codec_topk = {
     .id = ELV_CODEC_TOPK,
     .name = "topk",
     .biased = true,
+    .tight = true,
     .param_min = ELV_SPARSE_FRACTION_MIN,
     .param_max = ELV_SPARSE_FRACTION_MAX,
     .chunks_max = chunks_max,

@@ -428,6 +428,12 @@ static bool has_training(const void *message)
     return m->what == ELV_WHAT_TRAIN;
 }
 
+static bool has_newest(const void *message)
+{
+    const struct elv_ticket *m = message;
+    return !has_work(m) && m->newest != 0;
+}
+
 static bool ticket_sound(const void *message)
 {
     const struct elv_ticket *m = message;
@@ -452,6 +458,7 @@ static const struct elv_field ticket_fields[] = {
     {14, ELV_FIELD(SINGLE, elv_ticket, learning_rate), .has = has_training},
     {15, ELV_FIELD(SPECIAL, elv_ticket, up), .has = has_training, .special = &choice},
     {16, ELV_FIELD(UINT, elv_ticket, deadline_ms), WHOLE, .has = has_work},
+    {17, ELV_FIELD(UINT, elv_ticket, newest), POSITIVE, .has = has_newest},
 };
 
 static const struct elv_field progress_fields[] = {

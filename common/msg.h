@@ -176,6 +176,7 @@ struct elv_ticket {
     float learning_rate;
     struct elv_codec_choice up;
     uint32_t deadline_ms; /* remaining, from the moment of receipt; 0: there is none */
+    uint32_t newest;      /* WAIT and STOP: the version that is served; 0 also when not told */
 };
 
 /* PUT of an update chunk is answered with this, or with a refusal. */

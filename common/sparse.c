@@ -7,17 +7,14 @@
 #include "common/chunk.h"
 
 static const float magnitude_min = 0x1p-100f;
-#define RICE_MASK 31u
-
-/* What a decoder remembers between windows, in `word`. */
-enum { AT, RICE, NEXT, VALUE };
-#define NONE UINT32_MAX
+#define MODE_MASK 31u
 
 /* A chunk ends before a coordinate that has no room with any parameter k. With that one, then, the
  * h coordinates of it take more than its bits B: (h + 1) (k + 1 + value) + (gaps >> k) > B. Summed
  * over all chunks but the last, where each coordinate counts once and the one that did not fit once
  * more, (chunks - 1) (B - k - 1 - value) < coded (k + 1 + value) + (n >> k). True for every k, so
- * the best one gives the bound. */
+ * the best one gives the bound. A chunk that is range coded because it holds more leaves less to
+ * the next ones. */
 uint32_t elv_sparse_chunks_max(uint32_t n, float fraction, unsigned value_bits)
 {
     const uint64_t room = 8 * (ELV_CHUNK_PAYLOAD_MAX - ELV_SPARSE_HEAD_LEN);
@@ -37,19 +34,60 @@ enum elv_err elv_sparse_plan(struct elv_codec_plan *p, const float *v, uint32_t 
     return elv_select_top(p, v, n, elv_select_count(arg->param, n), budget);
 }
 
-struct room {
+/* Gaps as Rice codes, one parameter for all. */
+struct rice {
     struct elv_rice_sums sums;
-    unsigned k; /* the last that did */
+    unsigned k; /* the last that had room */
     uint32_t bits, value_bits;
 };
 
-static bool fits(struct room *r)
+static uint32_t rice_bits(const struct rice *r)
 {
-    const uint32_t values = r->sums.n * r->value_bits;
-    if (values <= r->bits && elv_rice_bits(&r->sums, r->k) <= r->bits - values)
+    return elv_rice_bits(&r->sums, r->k) + r->sums.n * r->value_bits;
+}
+
+static bool rice_takes(struct rice *r, uint32_t gap)
+{
+    elv_rice_add(&r->sums, gap);
+    if (rice_bits(r) <= r->bits)
         return true;
     r->k = elv_rice_best(&r->sums);
-    return values <= r->bits && elv_rice_bits(&r->sums, r->k) <= r->bits - values;
+    if (rice_bits(r) <= r->bits)
+        return true;
+    elv_rice_drop(&r->sums, gap);
+    return false;
+}
+
+static size_t rice_len(struct rice *r)
+{
+    r->k = elv_rice_best(&r->sums);
+    return (rice_bits(r) + 7) / 8;
+}
+
+/* Gaps range coded. */
+struct modelled {
+    struct elv_range_wr w; /* only counts bytes */
+    uint16_t model[ELV_SPARSE_MODEL];
+    size_t room, len; /* len: of all that had room */
+    uint32_t value_bits;
+};
+
+static void modelled_begin(struct modelled *m, size_t room, uint32_t value_bits)
+{
+    *m = (struct modelled){
+        .w = elv_range_wr_of(NULL, SIZE_MAX), .room = room, .value_bits = value_bits};
+    elv_sparse_model(m->model);
+    elv_range_wr_bits(&m->w, 0, ELV_SPARSE_COUNT_BITS);
+}
+
+static bool modelled_takes(struct modelled *m, uint32_t gap)
+{
+    elv_range_wr_number(&m->w, m->model, gap);
+    elv_range_wr_bits(&m->w, 0, m->value_bits);
+    if (m->w.len >= m->room)
+        return false;
+    m->len = m->w.len + 1;
+    return true;
 }
 
 /* What machines may flush to zero counts as that everywhere. */
@@ -59,112 +97,122 @@ static float magnitude_of(float v)
     return size < magnitude_min ? 0.0f : size;
 }
 
-enum elv_err elv_sparse_fill(struct elv_sparse *s, const struct elv_codec_plan *plan,
-                             const float *v, uint32_t n, uint32_t first, unsigned value_bits,
-                             size_t cap)
+static void take(struct elv_sparse *s, float v)
 {
-    ELV_ASSERT(first < n && plan != NULL);
+    const float size = magnitude_of(v);
+    s->n_coded++;
+    s->sum += (double)size;
+    s->largest = size > s->largest ? size : s->largest;
+}
+
+/* Fills both ways at once, since only the end shows which holds more. */
+static struct elv_sparse fill(const struct elv_sparse_part *part, size_t room)
+{
+    struct rice rice = {.bits = 8 * (uint32_t)room, .value_bits = part->value_bits};
+    struct modelled modelled;
+    modelled_begin(&modelled, room, part->value_bits);
+    struct elv_select_scan scan = elv_select_from(part->plan, part->v, part->n, part->first);
+    struct elv_sparse all = {0}, by_rice = {0}, by_model = {0};
+    bool rice_full = false, model_full = false;
+    for (uint32_t end = part->first; !(rice_full && model_full);) {
+        const uint32_t at = elv_select_next(&scan);
+        all.count = at - part->first;
+        if (!rice_full && (at == part->n || !rice_takes(&rice, at - end)))
+            by_rice = all, rice_full = true;
+        if (!model_full && (at == part->n || !modelled_takes(&modelled, at - end)))
+            by_model = all, model_full = true;
+        if (at < part->n)
+            take(&all, part->v[at]);
+        end = at + 1;
+    }
+    const size_t len = rice_len(&rice);
+    by_rice.rice = rice.k;
+    by_model.rice = ELV_SPARSE_MODELLED;
+    return by_model.count > by_rice.count ||
+                   (by_model.count == by_rice.count && modelled.len < len && by_model.n_coded > 0)
+               ? by_model
+               : by_rice;
+}
+
+enum elv_err elv_sparse_fill(struct elv_sparse *s, const struct elv_sparse_part *part, size_t cap)
+{
+    ELV_ASSERT(part->first < part->n && part->plan != NULL);
     if (cap < ELV_SPARSE_HEAD_LEN)
         return ELV_ERR_SPACE;
     const size_t most = cap < ELV_CHUNK_PAYLOAD_MAX ? cap : ELV_CHUNK_PAYLOAD_MAX;
-    struct room room = {.bits = 8 * (uint32_t)(most - ELV_SPARSE_HEAD_LEN),
-                        .value_bits = value_bits};
-    *s = (struct elv_sparse){0};
-    struct elv_select_scan scan = elv_select_from(plan, v, n, first);
-    uint32_t end = first, at;
-    while ((at = elv_select_next(&scan)) < n) {
-        elv_rice_add(&room.sums, at - end);
-        if (!fits(&room)) {
-            elv_rice_drop(&room.sums, at - end);
-            break;
-        }
-        const float size = magnitude_of(v[at]);
-        s->sum += (double)size;
-        s->largest = size > s->largest ? size : s->largest;
-        end = at + 1;
-    }
-    s->count = at - first;
-    s->n_coded = room.sums.n;
-    s->rice = elv_rice_best(&room.sums);
+    *s = fill(part, most - ELV_SPARSE_HEAD_LEN);
     return s->count == 0 ? ELV_ERR_SPACE : ELV_OK;
+}
+
+void elv_sparse_model(uint16_t model[ELV_SPARSE_MODEL])
+{
+    for (unsigned i = 0; i < ELV_SPARSE_MODEL; i++)
+        model[i] = ELV_RANGE_MODEL_NEW;
 }
 
 float elv_sparse_magnitude(float magnitude)
 {
     uint32_t bits;
     memcpy(&bits, &magnitude, sizeof bits);
-    bits &= ~RICE_MASK;
+    bits &= ~MODE_MASK;
     memcpy(&magnitude, &bits, sizeof bits);
     return magnitude < magnitude_min ? 0.0f : magnitude;
 }
 
-size_t elv_sparse_write(const struct elv_sparse *s, const struct elv_codec_plan *plan,
-                        const float *v, uint32_t n, uint32_t first, unsigned value_bits,
-                        float magnitude, uint32_t (*of)(float v, float magnitude), uint8_t *out,
-                        size_t cap)
+/* What to write, beside the part. */
+struct writing {
+    const struct elv_sparse *s;
+    float magnitude;
+    uint32_t (*of)(float v, float magnitude);
+};
+
+static size_t write_rice(const struct writing *w, const struct elv_sparse_part *part, uint8_t *out,
+                         size_t cap)
 {
-    struct elv_bit_wr w = elv_bit_wr_of(out, cap);
-    uint32_t head;
-    memcpy(&head, &magnitude, sizeof head);
-    elv_bit_wr_put(&w, head | s->rice, 32);
-    struct elv_select_scan scan = elv_select_from(plan, v, n, first);
-    uint32_t end = first;
-    for (uint32_t i = 0; i < s->n_coded; i++) {
+    struct elv_bit_wr bits = elv_bit_wr_of(out, cap);
+    struct elv_select_scan scan = elv_select_from(part->plan, part->v, part->n, part->first);
+    uint32_t end = part->first;
+    for (uint32_t i = 0; i < w->s->n_coded; i++) {
         const uint32_t at = elv_select_next(&scan);
-        elv_rice_put(&w, at - end, s->rice);
-        elv_bit_wr_put(&w, of(v[at], magnitude), value_bits);
+        elv_rice_put(&bits, at - end, w->s->rice);
+        elv_bit_wr_put(&bits, w->of(part->v[at], w->magnitude), part->value_bits);
         end = at + 1;
     }
-    const size_t len = elv_bit_wr_end(&w);
-    ELV_ASSERT(w.err == ELV_OK);
+    const size_t len = elv_bit_wr_end(&bits);
+    ELV_ASSERT(bits.err == ELV_OK);
     return len;
 }
 
-/* Reads the next coordinate coded, with `left` of them from where the last one was. */
-static bool read_coded(struct elv_decoder *d, struct elv_bit_rd *r, unsigned value_bits,
-                       uint32_t from, uint32_t left)
+static size_t write_modelled(const struct writing *w, const struct elv_sparse_part *part,
+                             uint8_t *out, size_t cap)
 {
-    d->word[NEXT] = NONE;
-    if (elv_bit_rd_ended(r))
-        return true;
-    if (left == 0)
-        return false;
-    d->word[NEXT] = from + elv_rice_get(r, d->word[RICE], left - 1);
-    d->word[VALUE] = elv_bit_rd_get(r, value_bits);
-    return r->err == ELV_OK;
-}
-
-enum elv_err elv_sparse_open(struct elv_decoder *d, unsigned value_bits, float most)
-{
-    const uint32_t head = elv_rd_u32(&d->in), bits = head & ~RICE_MASK;
-    d->word[RICE] = head & RICE_MASK;
-    if (d->in.err != ELV_OK || d->word[RICE] > ELV_RICE_MAX || (d->in.left == 0 && head != 0))
-        return ELV_ERR_FORMAT;
-    memcpy(&d->scale, &bits, sizeof bits);
-    if (bits > INT32_MAX || !(d->scale <= most))
-        return ELV_ERR_RANGE;
-    struct elv_bit_rd r = elv_bit_rd_of((struct elv_bytes){d->in.at, d->in.left});
-    const bool fine = read_coded(d, &r, value_bits, 0, d->left);
-    d->word[AT] = (uint32_t)r.at;
-    return fine ? ELV_OK : ELV_ERR_FORMAT;
-}
-
-enum elv_err elv_sparse_next(struct elv_decoder *d, unsigned value_bits,
-                             float (*of)(uint32_t bits, float magnitude), float *out, uint32_t cap)
-{
-    struct elv_bit_rd r = elv_bit_rd_of((struct elv_bytes){d->in.at, d->in.left});
-    r.at = d->word[AT];
-    memset(out, 0, cap * sizeof *out);
-    while (d->word[NEXT] < cap) {
-        const uint32_t at = d->word[NEXT];
-        out[at] = of(d->word[VALUE], d->scale);
-        if (!read_coded(d, &r, value_bits, at + 1, d->left - (at + 1)))
-            return ELV_ERR_FORMAT;
+    uint16_t model[ELV_SPARSE_MODEL];
+    struct elv_range_wr range = elv_range_wr_of(out, cap);
+    struct elv_select_scan scan = elv_select_from(part->plan, part->v, part->n, part->first);
+    uint32_t end = part->first;
+    elv_sparse_model(model);
+    elv_range_wr_bits(&range, w->s->n_coded, ELV_SPARSE_COUNT_BITS);
+    for (uint32_t i = 0; i < w->s->n_coded; i++) {
+        const uint32_t at = elv_select_next(&scan);
+        elv_range_wr_number(&range, model, at - end);
+        elv_range_wr_bits(&range, w->of(part->v[at], w->magnitude), part->value_bits);
+        end = at + 1;
     }
-    if (d->word[NEXT] != NONE)
-        d->word[NEXT] -= cap;
-    d->word[AT] = (uint32_t)r.at;
-    if (cap == d->left) /* nothing is left over: the last coordinate coded came before the end */
-        elv_rd_bytes(&d->in, d->in.left);
-    return ELV_OK;
+    const size_t len = elv_range_wr_end(&range);
+    ELV_ASSERT(range.err == ELV_OK);
+    return len;
+}
+
+size_t elv_sparse_write(const struct elv_sparse *s, const struct elv_sparse_part *part,
+                        float magnitude, uint32_t (*of)(float v, float magnitude), uint8_t *out,
+                        size_t cap)
+{
+    const struct writing w = {s, magnitude, of};
+    struct elv_wr head = elv_wr_of(out, cap);
+    uint32_t bits;
+    memcpy(&bits, &magnitude, sizeof bits);
+    elv_wr_u32(&head, bits | s->rice);
+    const size_t len = s->rice == ELV_SPARSE_MODELLED ? write_modelled(&w, part, head.at, head.left)
+                                                      : write_rice(&w, part, head.at, head.left);
+    return ELV_SPARSE_HEAD_LEN + len;
 }

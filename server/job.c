@@ -64,6 +64,8 @@ void elv_job_init(struct elv_job *job)
         .n_up = 1,
         .down = {.id = ELV_CODEC_F32},
         .bound = 8,
+        .feedback = ELV_JOB_FEEDBACK_AUTO,
+        .feedback_age = 1,
         .eval_every = 1,
         .eval_on = ELV_EVAL_SERVER,
         .keep = 3,
@@ -314,7 +316,12 @@ void elv_job_manifest(const struct elv_job *job, const uint8_t run[ELV_RUN_ID_LE
         .clip = job->clip,
         .weight_max = job->max_weight,
         .proximal = job->proximal,
+        .feedback = elv_job_keeps(job),
     };
+    if (m->feedback != ELV_FEEDBACK_NONE) {
+        m->feedback_age = job->feedback_age;
+        m->momentum_correction = job->momentum_correction;
+    }
     memcpy(m->run, run, ELV_RUN_ID_LEN);
     memcpy(m->fingerprint, job->model.fingerprint, sizeof m->fingerprint);
     memcpy(m->up, job->up, sizeof m->up);

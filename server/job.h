@@ -37,6 +37,13 @@ struct elv_params {
 
 enum elv_eval_on { ELV_EVAL_SERVER = 1, ELV_EVAL_CLIENTS = 2, ELV_EVAL_BOTH = 3 };
 enum elv_masking { ELV_MASKING_NONE = 1, ELV_MASKING_ADDITIVE = 2 };
+/* AUTO: f32 when a codec of the list needs it. */
+enum elv_job_feedback {
+    ELV_JOB_FEEDBACK_AUTO = 1,
+    ELV_JOB_FEEDBACK_NONE = 2,
+    ELV_JOB_FEEDBACK_F32 = 3,
+    ELV_JOB_FEEDBACK_F16 = 4,
+};
 enum elv_weight { ELV_WEIGHT_SAMPLES = 1, ELV_WEIGHT_UNIFORM = 2, ELV_WEIGHT_SEEN = 3 };
 
 struct elv_job {
@@ -95,6 +102,10 @@ struct elv_job {
     float clip;  /* 0: none */
     float bound; /* R */
     bool deflate;
+    enum elv_job_feedback feedback;
+    uint32_t feedback_age;
+    float momentum_correction; /* 0: none */
+    uint32_t warm_up;          /* versions; 0: none */
 
     /* [eval] */
     uint32_t eval_every; /* versions; 0: never */
@@ -137,6 +148,16 @@ void elv_job_print(const struct elv_job *job, struct elv_line *out);
 /* A restart may change rounds, target, [sync], [select], [size], [eval] and [state]. NULL, or the
  * name "section.key" of the first key that differs and may not. Both jobs are checked. */
 const char *elv_job_changed(const struct elv_job *before, const struct elv_job *now);
+
+/* What clients keep of what their codec left out. */
+enum elv_feedback elv_job_keeps(const struct elv_job *job);
+
+/* What a client whose codec is `codec` uses for version `version`: the job's choice, during a
+ * warm-up with a larger share of the coordinates. A codec the job does not list counts as the
+ * first. */
+struct elv_codec_choice elv_job_up(const struct elv_job *job, uint8_t codec, uint32_t version);
+/* The most chunks an update in that codec has, of any version. 0: not one of the job's. */
+uint32_t elv_job_chunks_max(const struct elv_job *job, uint8_t codec);
 
 /* The manifest this job makes for run `run`. Its texts view `job`. */
 void elv_job_manifest(const struct elv_job *job, const uint8_t run[ELV_RUN_ID_LEN],

@@ -2,6 +2,7 @@
 /* What the keys of a job must be together. */
 #include <string.h>
 
+#include "common/codec.h"
 #include "common/text.h"
 #include "server/job.h"
 #include "server/job_keys.h"
@@ -136,6 +137,31 @@ static enum elv_err check_eval(struct elv_job *job, char why[ELV_JOB_ERROR_MAX],
     return ELV_OK;
 }
 
+/* What only codecs that send a share of the coordinates have a use for. */
+static enum elv_err check_transfer(const struct elv_job *job, char why[ELV_JOB_ERROR_MAX],
+                                   uint32_t *line)
+{
+    bool sparse = false;
+    for (uint32_t i = 0; i < job->n_up; i++)
+        sparse |= elv_codec_is_sparse(elv_codec_by_id(job->up[i].id));
+    if (job->warm_up > 0 && !sparse)
+        return refuse(
+            job, "transfer.warm_up",
+            "a warm-up sends a larger share of the coordinates at first; it needs a codec "
+            "in [transfer] up that sends a share, such as ternary 0.01",
+            why, line);
+    if (job->momentum_correction > 0 && !sparse)
+        return refuse(job, "transfer.momentum_correction",
+                      "momentum_correction needs a codec in [transfer] up that sends a share of "
+                      "the coordinates, such as ternary 0.01",
+                      why, line);
+    if (job->momentum_correction > 0 && elv_job_keeps(job) == ELV_FEEDBACK_NONE)
+        return refuse(job, "transfer.momentum_correction",
+                      "momentum_correction needs feedback: give feedback = auto, f32 or f16", why,
+                      line);
+    return ELV_OK;
+}
+
 enum elv_err elv_job_check(struct elv_job *job, char why[ELV_JOB_ERROR_MAX], uint32_t *line)
 {
     *line = 0;
@@ -151,5 +177,7 @@ enum elv_err elv_job_check(struct elv_job *job, char why[ELV_JOB_ERROR_MAX], uin
         err = check_sums(job, why, line);
     if (err == ELV_OK)
         err = check_eval(job, why, line);
+    if (err == ELV_OK)
+        err = check_transfer(job, why, line);
     return err;
 }

@@ -70,6 +70,7 @@ static const char *const losses[] = {"softmax-cross-entropy", NULL};
 static const char *const arithmetics[] = {"fast", "reference", NULL};
 static const char *const weights[] = {"samples", "uniform", "seen", NULL};
 static const char *const maskings[] = {"none", "additive", NULL};
+static const char *const feedbacks[] = {"auto", "none", "f32", "f16", NULL};
 static const char *const places[] = {"server", "clients", "both", NULL};
 
 #define ENUM_KEY(member, type, words)                                                              \
@@ -89,6 +90,7 @@ ENUM_KEY(loss, elv_loss, losses)
 ENUM_KEY(arithmetic, elv_arithmetic, arithmetics)
 ENUM_KEY(weight, elv_weight, weights)
 ENUM_KEY(masking, elv_masking, maskings)
+ENUM_KEY(feedback, elv_job_feedback, feedbacks)
 ENUM_KEY(eval_on, elv_eval_on, places)
 
 /* "sgd [momentum M] [weight_decay D]" */
@@ -329,6 +331,11 @@ static const struct elv_job_key keys[] = {
     {KEY("transfer", "bound"), MEMBER(F32, bound), RANGE(0x1p-60, 0x1p60),
      .accepts = "a number above 0, from 2^-60 to 2^60"},
     {KEY("transfer", "deflate"), MEMBER(BOOL, deflate), .accepts = "on or off"},
+    {KEY("transfer", "feedback"), SPECIAL(feedback), .accepts = "auto, none, f32 or f16"},
+    {KEY("transfer", "feedback_age"), MEMBER(U32, feedback_age), RANGE(0, 1e6), .accepts = MILLION},
+    {KEY("transfer", "momentum_correction"), MEMBER(F32, momentum_correction), RANGE(0, BELOW_ONE),
+     .accepts = "a number from 0 (none) to below 1"},
+    {KEY("transfer", "warm_up"), MEMBER(U32, warm_up), RANGE(0, 1e6), .accepts = MILLION},
 
     {KEY("eval", "every"), SPECIAL(every), .may_change = true,
      .accepts = "never or a whole number from 0 (never) to 1000000"},

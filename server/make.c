@@ -136,7 +136,7 @@ static void begin_step(struct elv_make *m)
 static void deflate(const struct elv_make *m, struct elv_chunk *c, uint8_t *out)
 {
     size_t len;
-    if (m->squeeze == NULL ||
+    if (m->squeeze == NULL || m->cast->down->tight ||
         m->squeeze->deflate(m->squeeze->self, out, c->payload.len - 1, c->payload, &len) != ELV_OK)
         return;
     c->payload = (struct elv_bytes){.at = out, .len = len};

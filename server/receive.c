@@ -89,13 +89,7 @@ static void turn_down(struct elv_server *s, const struct elv_event *ev, uint32_t
 
 uint32_t elv_core_bound(const struct elv_server *s, uint8_t codec)
 {
-    for (uint32_t i = 0; i < s->job->n_up; i++) {
-        if (s->job->up[i].id != codec)
-            continue;
-        const struct elv_codec_arg arg = {.param = s->job->up[i].param};
-        return elv_codec_by_id(codec)->chunks_max(s->job->model.n_shared, &arg);
-    }
-    return 0;
+    return elv_job_chunks_max(s->job, codec);
 }
 
 static void send_progress(struct elv_server *s, const struct elv_event *ev,

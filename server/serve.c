@@ -227,14 +227,6 @@ static uint32_t remaining_ms(const struct elv_server *s, const struct elv_offer 
     return left / 1000 < UINT32_MAX ? (uint32_t)(left / 1000) + 1 : UINT32_MAX;
 }
 
-static struct elv_codec_choice choice_of(const struct elv_job *job, uint8_t codec)
-{
-    for (uint32_t i = 0; i < job->n_up; i++)
-        if (job->up[i].id == codec)
-            return job->up[i];
-    return job->up[0];
-}
-
 static void offer_work(struct elv_server *s, const struct elv_row *row, struct elv_ticket *t)
 {
     const struct elv_offer *offer = &row->offer;
@@ -255,7 +247,7 @@ static void offer_work(struct elv_server *s, const struct elv_row *row, struct e
     t->local_steps = offer->size.local_steps;
     t->batch = offer->size.batch;
     t->learning_rate = (float)v->rate;
-    t->up = choice_of(s->job, row->codec);
+    t->up = elv_job_up(s->job, row->codec, v->version);
 }
 
 /* It has no work, and may get some that shows up in a later ticket. */
@@ -311,7 +303,8 @@ void elv_core_ticket(struct elv_server *s, const struct elv_event *ev, struct el
         return;
     }
     row->observes = ev->request.observe;
-    struct elv_ticket t = {.what = ELV_WHAT_WAIT, .window = elv_core_window(s)};
+    struct elv_ticket t = {
+        .what = ELV_WHAT_WAIT, .window = elv_core_window(s), .newest = s->cast.version};
     memcpy(t.manifest, s->manifest_digest, sizeof t.manifest);
     const struct elv_sync_grant grant = ask_for_work(s, i, out);
     if (grant.start == ELV_SYNC_REJECT) {

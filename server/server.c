@@ -30,8 +30,7 @@ static uint32_t chunks_max(const struct elv_job *job)
     uint32_t most = 0;
     for (uint32_t i = 0; i < job->n_up; i++) {
         const struct elv_codec *codec = elv_codec_by_id(job->up[i].id);
-        const struct elv_codec_arg arg = {.param = job->up[i].param};
-        const uint32_t n = codec ? codec->chunks_max(job->model.n_shared, &arg) : 0;
+        const uint32_t n = codec ? elv_job_chunks_max(job, codec->id) : 0;
         if (n == 0)
             return 0; /* no such codec, or more than can be numbered */
         most = n > most ? n : most;

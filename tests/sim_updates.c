@@ -57,29 +57,37 @@ static bool inflate(const struct history *h, struct elv_chunk *c,
     return true;
 }
 
+static void note_values(struct history *h, struct client *c, uint32_t assignment,
+                        const struct elv_chunk *chunk, struct elv_bytes whole, const float *values)
+{
+    const uint64_t nonce = nonce_of(chunk->tag);
+    struct attempt *a = books_attempt(c, assignment, nonce);
+    if (a == NULL)
+        a = new_attempt(h, c, assignment, nonce);
+    memcpy(a->v + chunk->first, values, chunk->count * sizeof *values);
+    if (chunk->index < PIECES) {
+        a->pieces[chunk->index].first = chunk->first;
+        a->pieces[chunk->index].count = chunk->count;
+        elv_chunk_hash(whole, a->pieces[chunk->index].hash);
+    }
+}
+
 static bool note_chunk(struct history *h, struct client *c, const struct elv_request *r)
 {
     uint8_t inflated[ELV_CHUNK_PAYLOAD_MAX];
     struct elv_chunk chunk;
-    float values[ELV_CHUNK_PAYLOAD_MAX];
     if (elv_chunk_decode(r->body, &chunk) != ELV_OK || chunk.first >= h->n_params ||
-        chunk.count > h->n_params - chunk.first || chunk.count > ELV_CHUNK_PAYLOAD_MAX)
+        chunk.count > h->n_params - chunk.first)
         return false;
     const struct elv_codec *codec = elv_codec_by_id(chunk.codec);
-    if (!inflate(h, &chunk, inflated) || codec == NULL ||
-        elv_codec_decode(codec, chunk.payload, chunk.count, values) != ELV_OK)
+    if (!inflate(h, &chunk, inflated) || codec == NULL)
         return false;
-    const uint64_t nonce = nonce_of(chunk.tag);
-    struct attempt *a = books_attempt(c, r->assignment, nonce);
-    if (a == NULL)
-        a = new_attempt(h, c, r->assignment, nonce);
-    memcpy(a->v + chunk.first, values, chunk.count * sizeof *values);
-    if (chunk.index < PIECES) {
-        a->pieces[chunk.index].first = chunk.first;
-        a->pieces[chunk.index].count = chunk.count;
-        elv_chunk_hash(r->body, a->pieces[chunk.index].hash);
-    }
-    return true;
+    float *values = books_zeroed(chunk.count, sizeof *values);
+    const bool good = elv_codec_decode(codec, chunk.payload, chunk.count, values) == ELV_OK;
+    if (good)
+        note_values(h, c, r->assignment, &chunk, r->body, values);
+    free(values);
+    return good;
 }
 
 void history_client(struct history *h, uint32_t number, bool honest, const struct elv_actions *did)

@@ -65,6 +65,8 @@ static struct fleet *run_fleet(const struct fleet_key *keys)
         elv_sim_run(f->w, elv_sim_now(f->w) + STEP_US);
         take_notes(f, &number);
     }
+    if (fleet_wrong(f))
+        print_message("%s\n", fleet_wrong(f));
     assert_null(fleet_wrong(f));
     return f;
 }
@@ -263,6 +265,11 @@ static enum elv_err train(void *self, struct elv_lab_task *tasks, uint32_t n)
     return err;
 }
 
+static void decided(void *self, uint32_t client, enum elv_lab_fate fate, uint32_t version)
+{
+    elv_lab_local_decided(((struct pupil *)self)->local, client, fate, version);
+}
+
 static void train_swarm(const struct elv_job *job, uint8_t model[32])
 {
     static struct swarm_case c;
@@ -282,7 +289,8 @@ static void train_swarm(const struct elv_job *job, uint8_t model[32])
                                          .gather_max = 3,
                                          .init = init_model,
                                          .samples = samples,
-                                         .train = train};
+                                         .train = train,
+                                         .decided = decided};
     c.cfg.job = job;
     c.cfg.seed = job->seed;
     c.cfg.rounds = ROUNDS;
@@ -298,6 +306,15 @@ static void the_model_learnt_is_the_same_to_the_last_bit(void **state)
         {{"transfer", "up", "f32"}},
         {{"transfer", "up", "q8"}, {"transfer", "down", "q8"}, {"client", "proximal", "0.1"}},
         {{"aggregate", "weight", "seen"}, {"client", "learning_rate_decay", "0.9"}},
+        {{"transfer", "up", "ternary 0.05"},
+         {"transfer", "down", "topk 0.3"},
+         {"transfer", "warm_up", "4"}},
+        {{"transfer", "up", "topk 0.1"},
+         {"transfer", "down", "rotate 2"},
+         {"transfer", "momentum_correction", "0.5"},
+         {"transfer", "feedback", "f16"}},
+        {{"transfer", "up", "sign"}, {"transfer", "down", "q8 stochastic"}},
+        {{"transfer", "up", "rotate 1"}, {"transfer", "feedback", "none"}},
     };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         struct fleet_key all[12] = {

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <string.h>
 
 enum { MS = 1000, CHUNKS_MAX = 700, QUEUE_MAX = 4096 };
 
@@ -171,28 +172,187 @@ static void what_the_receivers_list_shows_is_not_sent_again(void **state)
     assert_in_range(twice, 0, 100);
 }
 
-static void the_window_halves_under_loss_and_not_below_one(void **state)
+static void in_silence_one_is_repeated_and_then_one_at_a_time(void **state)
 {
     (void)state;
     static struct world w;
     start(&w, 600, never, steady);
-    for (int i = 0; i < 400 && w.t.flow.window < ELV_WINDOW_MAX; i++) {
+    while (w.n_sent < 400) {
         turn(&w);
         w.now = next_event(&w);
     }
-    assert_int_equal(w.t.flow.window, ELV_WINDOW_MAX);
-    w.peer.n_queue = 0; /* silence: every flight is lost again and again */
-    uint32_t before = w.t.flow.window;
-    for (int i = 0; i < 200; i++) {
-        w.now = elv_transfer_deadline(&w.t) > w.now ? elv_transfer_deadline(&w.t) : w.now;
+    turn(&w);
+    w.peer.n_queue = 0; /* nothing comes any more */
+    const elv_time_us since = w.now;
+    struct elv_transmission s;
+    for (int i = 0; i < 10; i++) {
+        w.now = elv_transfer_deadline(&w.t);
         elv_transfer_expire(&w.t, w.now);
-        assert_in_range(w.t.flow.window, 1, before);
-        before = w.t.flow.window;
-        struct elv_transmission s;
-        while (elv_transfer_next(&w.t, w.now, ++w.id, &s))
+        uint32_t n = 0;
+        while (elv_transfer_next(&w.t, w.now, ++w.id, &s)) {
+            n++;
             assert_true(s.repeated);
+        }
+        assert_int_equal(n, 1);
+        assert_true(i == 0 || w.t.n_flying == 1);
     }
-    assert_int_equal(w.t.flow.window, 1);
+    assert_in_range(w.now - since, 5000 * MS, 60000 * MS);
+}
+
+/* A body of `n` chunks of which eight were answered, one by one, in 100 ms each. Returns a time
+ * when nothing holds the next ones back. */
+static elv_time_us fly(struct world *w, uint32_t n)
+{
+    start(w, n, never, steady);
+    struct elv_transmission s;
+    uint32_t chunk;
+    elv_time_us now = 0;
+    for (int i = 0; i < 8; i++, now += 100 * MS) { /* until there is a window of some */
+        assert_true(elv_transfer_next(&w->t, now, ++w->id, &s));
+        const uint32_t id = w->id;
+        assert_true(elv_transfer_answered(&w->t, now + 100 * MS, id, &chunk));
+        elv_transfer_have(&w->t, chunk);
+    }
+    return now + 5000 * MS;
+}
+
+static uint32_t send_all(struct world *w, elv_time_us now, uint32_t most)
+{
+    struct elv_transmission s;
+    uint32_t n = 0;
+    while (n < most && elv_transfer_next(&w->t, now, w->id + 1, &s)) {
+        w->id++;
+        n++;
+    }
+    return n;
+}
+
+static void a_request_that_others_overtook_is_lost_after_a_margin(void **state)
+{
+    (void)state;
+    static struct world w;
+    const elv_time_us now = fly(&w, 100);
+    const uint32_t first = w.id + 1;
+    assert_int_equal(send_all(&w, now, 3), 3);
+    elv_transfer_expire(&w.t, now + 50 * MS);
+    assert_int_equal(w.t.n_flying, 3);
+    uint32_t chunk;
+    assert_true(elv_transfer_answered(&w.t, now + 100 * MS, first + 2, &chunk));
+    elv_transfer_have(&w.t, chunk);
+    assert_true(elv_transfer_deadline(&w.t) <= now + 125 * MS); /* a quarter of 100 ms later */
+    elv_transfer_expire(&w.t, now + 125 * MS - 1);
+    assert_int_equal(w.t.n_flying, 2);
+    elv_transfer_expire(&w.t, now + 125 * MS);
+    assert_int_equal(w.t.n_flying, 0);
+    struct elv_transmission s;
+    assert_true(elv_transfer_next(&w.t, now + 125 * MS, 900, &s));
+    assert_true(s.repeated && s.chunk == chunk - 2);
+}
+
+static void an_answer_after_its_repeat_widens_the_margin(void **state)
+{
+    (void)state;
+    static struct world w;
+    const elv_time_us now = fly(&w, 100);
+    const uint32_t first = w.id + 1;
+    uint32_t chunk;
+    assert_int_equal(send_all(&w, now, 2), 2);
+    assert_true(elv_transfer_answered(&w.t, now + 100 * MS, first + 1, &chunk));
+    elv_transfer_have(&w.t, chunk);
+    elv_transfer_expire(&w.t, now + 125 * MS);
+    assert_int_equal(w.t.margin, 1);
+    assert_int_equal(send_all(&w, now + 125 * MS, 1), 1); /* again */
+    assert_true(elv_transfer_answered(&w.t, now + 130 * MS, first, &chunk));
+    elv_transfer_have(&w.t, chunk);
+    assert_int_equal(w.t.margin, 2);
+    assert_int_equal(w.t.flow.n_lost, 0);
+}
+
+static void requests_sent_in_one_moment_have_an_order(void **state)
+{
+    (void)state;
+    static struct world w;
+    const elv_time_us now = fly(&w, 100);
+    const uint32_t first = w.id + 1;
+    uint32_t chunk;
+    assert_int_equal(send_all(&w, now, 3), 3);
+    assert_true(elv_transfer_answered(&w.t, now + 100 * MS, first + 1, &chunk));
+    elv_transfer_have(&w.t, chunk);
+    elv_transfer_expire(&w.t, now + 126 * MS);
+    assert_int_equal(w.t.n_flying, 1); /* the first is lost, the third is not */
+    assert_true(elv_transfer_knows(&w.t, first + 2));
+}
+
+static void the_last_chunk_is_repeated_before_a_timeout_is_over(void **state)
+{
+    (void)state;
+    static struct world w;
+    start(&w, 60, never, steady);
+    w.lost = never;
+    while (w.t.have.n_set < 59) {
+        turn(&w);
+        for (uint32_t i = 0; i < w.peer.n_queue; i++) /* the last one's answer is lost */
+            if (w.n_sent == 60 && w.peer.queue[i].id == w.id)
+                w.peer.queue[i] = w.peer.queue[--w.peer.n_queue];
+        memset(&w.peer.queue[w.peer.n_queue], 0, sizeof w.peer.queue[0]);
+        for (uint32_t i = 0; i < w.peer.n_queue; i++) { /* and nobody tells of it */
+            w.peer.queue[i].missing.first = 0;
+            memset(w.peer.queue[i].missing.have, 0, sizeof w.peer.queue[i].missing.have);
+        }
+        const elv_time_us at = next_event(&w);
+        if (w.t.have.n_set < 59)
+            w.now = at > w.now ? at : w.now;
+    }
+    const elv_time_us sent = w.t.sent_us, wait = elv_transfer_deadline(&w.t) - sent;
+    assert_in_range(wait, 60 * MS,
+                    130 * MS); /* of a round trip of 50 ms; no timeout is below 200 */
+    assert_true(elv_rto(&w.t.flow.rtt) >= 200 * MS);
+}
+
+static void few_losses_leave_the_window_and_many_shrink_it(void **state)
+{
+    (void)state;
+    static struct world w;
+    nth = 20; /* every tenth round trip */
+    start(&w, 700, every_nth, steady);
+    finish(&w);
+    assert_int_equal(w.flying_max, ELV_WINDOW_MAX);
+    assert_true(w.t.flow.ceiling == ELV_WINDOW_MAX);
+    struct elv_flow f = w.t.flow;
+    for (int i = 0; i < 70; i++) {
+        if (i % 2 == 0)
+            elv_flow_lost(&f);
+        else
+            elv_flow_delivered(&f);
+    }
+    assert_in_range(f.ceiling, ELV_WINDOW_FIRST, ELV_WINDOW_MAX * 7 / 10);
+    assert_true(f.window <= f.ceiling);
+    for (int i = 0; i < 2000; i++) { /* as many whatever the window is: nothing is gained by less */
+        if (i % 2 == 0)
+            elv_flow_lost(&f);
+        else
+            elv_flow_delivered(&f);
+    }
+    assert_int_equal(f.ceiling, ELV_WINDOW_MAX);
+}
+
+static void what_the_window_frees_at_once_is_not_sent_at_once(void **state)
+{
+    (void)state;
+    static struct world w;
+    start(&w, 700, never, steady);
+    while (w.n_sent < 500) {
+        turn(&w);
+        w.now = next_event(&w);
+    }
+    /* Half of the window is answered in one moment. */
+    const uint32_t before = w.n_sent;
+    w.now += 500 * MS;
+    turn(&w);
+    assert_in_range(w.n_sent - before, 1, ELV_WINDOW_MAX / 2);
+    assert_true(elv_transfer_deadline(&w.t) > w.now);
+    assert_true(elv_transfer_deadline(&w.t) < w.now + 10 * MS);
+    finish(&w);
 }
 
 static void repeats_wait_twice_as_long_up_to_ten_seconds(void **state)
@@ -387,7 +547,13 @@ int main(void)
         cmocka_unit_test(a_clean_link_carries_each_chunk_once_and_the_window_grows_to_the_grant),
         cmocka_unit_test(any_pattern_of_losses_is_filled),
         cmocka_unit_test(what_the_receivers_list_shows_is_not_sent_again),
-        cmocka_unit_test(the_window_halves_under_loss_and_not_below_one),
+        cmocka_unit_test(in_silence_one_is_repeated_and_then_one_at_a_time),
+        cmocka_unit_test(a_request_that_others_overtook_is_lost_after_a_margin),
+        cmocka_unit_test(an_answer_after_its_repeat_widens_the_margin),
+        cmocka_unit_test(requests_sent_in_one_moment_have_an_order),
+        cmocka_unit_test(the_last_chunk_is_repeated_before_a_timeout_is_over),
+        cmocka_unit_test(few_losses_leave_the_window_and_many_shrink_it),
+        cmocka_unit_test(what_the_window_frees_at_once_is_not_sent_at_once),
         cmocka_unit_test(repeats_wait_twice_as_long_up_to_ten_seconds),
         cmocka_unit_test(a_late_answer_counts_and_its_time_is_measured_from_its_own_sending),
         cmocka_unit_test(an_id_is_forgotten_once_its_place_is_needed),

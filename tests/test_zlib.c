@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "common/codec.h"
+#include "common/rng.h"
 #include "ports/zlib/squeeze.h"
 
 static struct elv_bytes of(const uint8_t *at, size_t len) { return (struct elv_bytes){at, len}; }
@@ -186,6 +188,46 @@ static void members_of_a_gzip_file_are_joined(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
+/* Like the updates of a network: some inputs are never there, and some neurons learn more. */
+static void fill(float *v, uint32_t n)
+{
+    struct elv_rng r = elv_rng_of((struct elv_rng_key){.seed = 4, .purpose = ELV_RNG_TEST});
+    float scale = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        if (i % 784 == 0)
+            scale = 0.1f + 4 * elv_rng_unit(&r) * elv_rng_unit(&r);
+        v[i] = i % 28 < 5 ? 0.0f : scale * elv_rng_normal(&r) * elv_rng_unit(&r);
+    }
+}
+
+static void payloads_that_are_called_tight_are_not_made_shorter(void **state)
+{
+    enum { N = 78400 };
+    static float v[N];
+    const struct elv_squeeze s = elv_zlib_squeeze(*state);
+    fill(v, N);
+    for (size_t i = 0; i < elv_codec_count(); i++) {
+        const struct elv_codec *c = elv_codec_at(i);
+        struct elv_codec_arg arg = {.seed = 1, .param = c->param_max > 0 ? c->param_min : 0};
+        struct elv_codec_plan plan;
+        arg.param = arg.param > 0 && arg.param < 0.01f ? 0.01f : arg.param;
+        elv_codec_plan(c, &plan, v, N, &arg);
+        size_t all = 0, squeezed = 0;
+        uint32_t count = 0;
+        for (uint32_t first = 0, index = 0; first < N; first += count, index++) {
+            uint8_t out[ELV_CHUNK_PAYLOAD_MAX], packed[ELV_CHUNK_PAYLOAD_MAX];
+            size_t len = 0, less = 0;
+            assert_int_equal(c->encode(v, N, first, index, &arg, out, sizeof out, &len, &count),
+                             ELV_OK);
+            const bool shorter = s.deflate(s.self, packed, len - 1, of(out, len), &less) == ELV_OK;
+            all += len;
+            squeezed += shorter ? less : len;
+        }
+        if (c->tight)
+            assert_in_range(squeezed, all - all / 200, all);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +238,7 @@ int main(void)
         TEST(the_wrappers_of_zlib_and_gzip_are_refused),
         TEST(a_bomb_stops_at_the_cap_and_writes_nothing_beyond),
         TEST(a_result_that_does_not_fit_is_said_to),
+        TEST(payloads_that_are_called_tight_are_not_made_shorter),
         TEST(a_gzip_file_is_unpacked_up_to_its_cap),
         TEST(a_damaged_gzip_file_is_refused),
         TEST(members_of_a_gzip_file_are_joined),

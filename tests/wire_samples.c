@@ -82,6 +82,14 @@ static void manifest_proximal(union wire_msg *m)
     m->manifest.proximal = 0.01f;
 }
 
+static void manifest_feedback(union wire_msg *m)
+{
+    manifest(m);
+    m->manifest.feedback = ELV_FEEDBACK_F16;
+    m->manifest.feedback_age = 1;
+    m->manifest.momentum_correction = 0.9f;
+}
+
 static void join(union wire_msg *m)
 {
     m->join = (struct elv_join){
@@ -157,6 +165,12 @@ static void ticket_wait(union wire_msg *m)
 {
     m->ticket = (struct elv_ticket){.what = ELV_WHAT_WAIT, .poll_ms = 1500, .window = 8};
     count_up(m->ticket.manifest, sizeof m->ticket.manifest, 0xA0);
+}
+
+static void ticket_wait_newest(union wire_msg *m)
+{
+    ticket_wait(m);
+    m->ticket.newest = 300;
 }
 
 static void ticket_stop(union wire_msg *m)
@@ -237,10 +251,13 @@ static void verdict_refused(union wire_msg *m)
 static void coded_with(struct elv_chunk *c, uint8_t *payload, struct elv_codec_choice choice,
                        const float *v, uint32_t n)
 {
-    const struct elv_codec_arg arg = {.seed = 1, .param = choice.param};
-    const uint8_t codec = c->codec = choice.id;
-    if (elv_codec_by_id(codec)->encode(v, n, 0, c->index, &arg, payload, ELV_CHUNK_PAYLOAD_MAX,
-                                       &c->payload.len, &c->count) != ELV_OK)
+    const struct elv_codec *codec = elv_codec_by_id(choice.id);
+    struct elv_codec_arg arg = {.seed = 1, .param = choice.param};
+    struct elv_codec_plan plan;
+    elv_codec_plan(codec, &plan, v, n, &arg);
+    c->codec = choice.id;
+    if (codec->encode(v, n, 0, c->index, &arg, payload, ELV_CHUNK_PAYLOAD_MAX, &c->payload.len,
+                      &c->count) != ELV_OK)
         abort();
     c->payload.at = payload;
 }
@@ -365,15 +382,62 @@ static void chunk_step_sign(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLO
     coded(c, payload, ELV_CODEC_SIGN, v, 11);
 }
 
+/* More coordinates than 16 bits count. Scattered ones are Rice coded, those in clusters are range
+ * coded. */
+static void sparse(struct elv_chunk *c, uint8_t *payload, struct elv_codec_choice choice,
+                   bool clusters)
+{
+    enum { N = 70000 };
+    static float v[N];
+    uint32_t x = 1;
+    for (uint32_t i = 0; i < N; i++) {
+        x = x * 1664525u + 1013904223u;
+        v[i] = !clusters || i % 700 < 14 ? (float)((int32_t)x >> 8) * 0x1p-24f : 0.0f;
+    }
+    *c = (struct elv_chunk){.kind = ELV_BODY_UPDATE, .index = 0, .first = 0};
+    count_up(c->tag, sizeof c->tag, 0x88);
+    coded_with(c, payload, choice, v, N);
+}
+
+static void chunk_update_ternary(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    sparse(c, payload, (struct elv_codec_choice){ELV_CODEC_TERNARY, 0.01f}, false);
+}
+
+static void chunk_update_ternary_range(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    sparse(c, payload, (struct elv_codec_choice){ELV_CODEC_TERNARY, 0.01f}, true);
+}
+
+static void chunk_update_topk(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    sparse(c, payload, (struct elv_codec_choice){ELV_CODEC_TOPK, 0.05f}, false);
+}
+
+static void chunk_update_topk_range(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    sparse(c, payload, (struct elv_codec_choice){ELV_CODEC_TOPK, 0.01f}, true);
+}
+
+static void chunk_step_ternary(struct elv_chunk *c, uint8_t payload[ELV_CHUNK_PAYLOAD_MAX])
+{
+    static const float v[] = {0, 0, 0, 0, 0, 2.0f, 0.5f, -0.25f, 1, 1.0f, -3.0f, 0};
+    *c = (struct elv_chunk){.kind = ELV_BODY_STEP, .index = 2, .first = 159000};
+    count_up(c->tag, sizeof c->tag, 0x90);
+    coded_with(c, payload, (struct elv_codec_choice){ELV_CODEC_TERNARY, 0.25f}, v, 12);
+}
+
 const struct wire_sample wire_samples[] = {
     {"manifest.cbor", MANIFEST, manifest, NULL},
     {"manifest-proximal.cbor", MANIFEST, manifest_proximal, NULL},
+    {"manifest-feedback.cbor", MANIFEST, manifest_feedback, NULL},
     {"join.cbor", JOIN, join, NULL},
     {"joined.cbor", JOINED, joined, NULL},
     {"refusal.cbor", REFUSAL, refusal, NULL},
     {"ticket-train.cbor", TICKET, ticket_train, NULL},
     {"ticket-evaluate.cbor", TICKET, ticket_evaluate, NULL},
     {"ticket-wait.cbor", TICKET, ticket_wait, NULL},
+    {"ticket-wait-newest.cbor", TICKET, ticket_wait_newest, NULL},
     {"ticket-stop.cbor", TICKET, ticket_stop, NULL},
     {"progress.cbor", PROGRESS, progress, NULL},
     {"progress-complete.cbor", PROGRESS, progress_complete, NULL},
@@ -396,6 +460,11 @@ const struct wire_sample wire_samples[] = {
     {"update-sign.chunk", -1, NULL, chunk_update_sign},
     {"step-sign.chunk", -1, NULL, chunk_step_sign},
     {"update-rotate.chunk", -1, NULL, chunk_update_rotate},
+    {"update-ternary.chunk", -1, NULL, chunk_update_ternary},
+    {"update-ternary-range.chunk", -1, NULL, chunk_update_ternary_range},
+    {"update-topk.chunk", -1, NULL, chunk_update_topk},
+    {"update-topk-range.chunk", -1, NULL, chunk_update_topk_range},
+    {"step-ternary.chunk", -1, NULL, chunk_step_ternary},
 };
 const size_t wire_samples_n = sizeof wire_samples / sizeof wire_samples[0];
 

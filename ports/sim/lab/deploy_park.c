@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an idle client need not keep: of its memory for the run only the version it holds outlives a
- * piece of work, and that is the same for all who hold it. */
+/* What an idle client need not keep: of its memory for the run only the version it holds and its
+ * residual outlive a piece of work, and the version is the same for all who hold it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +62,8 @@ void elv_deploy_park(struct elv_deploy_client *c)
 {
     struct elv_deploy *d = c->deploy;
     const struct elv_client *n = c->node;
-    const bool idle = n->phase == ELV_CLIENT_IDLE && n->work.id == 0 && n->planned;
+    const bool idle = n->phase == ELV_CLIENT_IDLE && n->work.id == 0 && n->planned &&
+                      n->residual.saved.vector == ELV_VECTOR_NONE;
     if (idle == c->parked || d->cfg.pages.drop == NULL)
         return;
     c->parked = idle;

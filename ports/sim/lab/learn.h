@@ -26,6 +26,15 @@ struct elv_lab_task {
     enum elv_err err; /* out: other than ELV_OK: this client failed, and the rest means nothing */
 };
 
+enum elv_lab_fate {                    /* of an update */
+                    ELV_LAB_FATE_GONE, /* it never arrived whole, and its client knows nothing of it
+                                          any more */
+                    ELV_LAB_FATE_ACCEPTED,
+                    ELV_LAB_FATE_LATE, /* it does not count: too late, or the policy has no use for
+                                          it */
+                    ELV_LAB_FATE_SPOILT, /* it was refused for what it holds */
+};
+
 struct elv_lab_score {
     double loss;               /* NAN: unknown */
     double accuracy;           /* negative: the learner knows none */
@@ -49,6 +58,9 @@ struct elv_lab_learner {
     /* `n` is at most gather_max. Each task has an `err` of its own, like the commit of a client
      * that failed; an error returned is the learner's, and ends the run. */
     enum elv_err (*train)(void *self, struct elv_lab_task *tasks, uint32_t n);
+    /* What became of the update a client trained last; it trains the next one only after that.
+     * `version`: the newest by then. NULL: no client keeps anything of its updates. */
+    void (*decided)(void *self, uint32_t client, enum elv_lab_fate fate, uint32_t version);
     enum elv_err (*evaluate)(void *self, const float *w, struct elv_lab_score *out);
     void (*free)(void *self);
 };

@@ -4,11 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/delta.h"
+#include "client/settle.h"
 #include "common/arena.h"
 #include "common/size.h"
 
 enum { SLICES = 1024, STEPS = 1024 }; /* of a work's loop; the result is the same for any number */
+
+struct own { /* a client's, once it has trained */
+    struct elv_residual residual;
+    struct elv_delta_cfg made; /* of the vector */
+    float *vector;             /* f32 [n_shared] as it was sent, until that is decided */
+    void *memory;              /* residual and velocity */
+};
 
 struct elv_lab_local {
     struct elv_lab_local_cfg cfg;
@@ -19,7 +26,9 @@ struct elv_lab_local {
     uint32_t first_cap;
     float *values;  /* [ELV_PACK_VALUES] */
     uint8_t *bytes; /* [ELV_CHUNK_PAYLOAD_MAX] */
-    float **kept;   /* [n_clients] local layers [n_local] of those that have trained; or NULL */
+    struct elv_codec_plan plan_of_codec;
+    struct own **own; /* [n_clients], NULL until they train; NULL: nothing is fed back */
+    float **kept;     /* [n_clients] local layers [n_local] of those that have trained; or NULL */
     struct elv_pack pack;
     struct elv_delta delta;
 
@@ -49,6 +58,10 @@ static bool lay_out(struct elv_lab_local *l)
     l->bytes = take(ELV_CHUNK_PAYLOAD_MAX, 1);
     if (l->n_local > 0)
         l->kept = take(l->cfg.n_clients, sizeof *l->kept);
+    const bool feeds_back =
+        elv_job_keeps(l->cfg.job) != ELV_FEEDBACK_NONE && elv_residual_helps(&l->cfg.job->up[0]);
+    if (feeds_back && (l->own = take(l->cfg.n_clients, sizeof(struct own *))) == NULL)
+        return false;
     return l->trained != NULL && l->base != NULL && l->first != NULL && l->values != NULL &&
            l->bytes != NULL && (l->n_local == 0 || l->kept != NULL);
 }
@@ -76,10 +89,22 @@ enum elv_err elv_lab_local_new(struct elv_lab_local **out, const struct elv_lab_
     return ELV_OK;
 }
 
+static void free_own(struct own *o)
+{
+    if (o == NULL)
+        return;
+    free(o->vector);
+    free(o->memory);
+    free(o);
+}
+
 void elv_lab_local_free(struct elv_lab_local *l)
 {
     if (l == NULL)
         return;
+    for (uint32_t i = 0; l->own != NULL && i < l->cfg.n_clients; i++)
+        free_own(l->own[i]);
+    free(l->own);
     for (uint32_t i = 0; l->kept != NULL && i < l->cfg.n_clients; i++)
         free(l->kept[i]);
     free(l->kept);
@@ -227,9 +252,121 @@ static enum elv_err train(struct elv_lab_local *l, const struct elv_task *task,
     return err;
 }
 
-static enum elv_err encode(struct elv_lab_local *l, uint32_t client, uint32_t assignment)
+/* What a client keeps of its updates. */
+
+static struct own *new_own(const struct elv_lab_local *l)
 {
     const struct elv_job *job = l->cfg.job;
+    const uint32_t n = l->cfg.model->n_shared;
+    const size_t size = elv_residual_size(elv_job_keeps(job));
+    const bool velocity = job->momentum_correction > 0.0f;
+    struct own *o = take(1, sizeof *o);
+    if (o == NULL)
+        return NULL;
+    /* velocity first, which is aligned for the residual, too */
+    o->memory = take(n, size + (velocity ? sizeof(float) : 0));
+    const struct elv_residual_cfg cfg = {
+        .kind = elv_job_keeps(job),
+        .n = n,
+        .values = (uint8_t *)o->memory + (velocity ? n * sizeof(float) : 0),
+        .velocity = velocity ? o->memory : NULL,
+        .momentum = job->momentum_correction,
+        .age_max = job->feedback_age,
+    };
+    elv_residual_init(&o->residual, &cfg);
+    if (o->memory != NULL)
+        return o;
+    free_own(o);
+    return NULL;
+}
+
+bool elv_lab_local_feeds_back(const struct elv_lab_local *l) { return l->own != NULL; }
+
+static enum elv_err find_own(struct elv_lab_local *l, uint32_t client, struct own **out)
+{
+    *out = NULL;
+    if (l->own == NULL)
+        return ELV_OK;
+    struct own **o = &l->own[client - 1];
+    if (*o == NULL)
+        *o = new_own(l);
+    *out = *o;
+    return *o != NULL ? ELV_OK : ELV_ERR_MEMORY;
+}
+
+static enum elv_err run_delta(struct elv_lab_local *l)
+{
+    enum elv_err err = ELV_ERR_BUSY;
+    while (err == ELV_ERR_BUSY)
+        err = elv_delta_run(&l->delta, SLICES);
+    return err;
+}
+
+/* The vector has to wait for its decision beside those of others. */
+static enum elv_err keep_vector(struct elv_lab_local *l, struct own *o,
+                                const struct elv_lab_task *t)
+{
+    const uint32_t n = l->cfg.model->n_shared;
+    if (o->vector == NULL)
+        o->vector = take(n, sizeof *o->vector);
+    if (o->vector == NULL)
+        return ELV_ERR_MEMORY;
+    memcpy(o->vector, l->trained, n * sizeof *o->vector);
+    o->made = l->delta.cfg;
+    o->made.trained = o->vector;
+    elv_residual_made(&o->residual, t->assignment, t->version, l->delta.learnt);
+    return ELV_OK;
+}
+
+static void settle(struct elv_lab_local *l, struct own *o)
+{
+    struct elv_settling s;
+    elv_delta_resume(&l->delta, &o->made);
+    if (o->residual.saved.vector == ELV_VECTOR_ACCEPTED)
+        run_delta(l); /* where its chunks start */
+    elv_settle_begin(&s, &o->residual, &l->delta);
+    while (elv_settle_run(&s, SLICES) == ELV_ERR_BUSY)
+        ;
+}
+
+void elv_lab_local_decided(struct elv_lab_local *l, uint32_t client, enum elv_lab_fate fate,
+                           uint32_t version)
+{
+    struct own *o = l->own != NULL ? l->own[client - 1] : NULL;
+    if (o == NULL || o->vector == NULL)
+        return;
+    switch (fate) {
+    case ELV_LAB_FATE_ACCEPTED:
+        elv_residual_accepted(&o->residual);
+        break;
+    case ELV_LAB_FATE_LATE:
+        elv_residual_late(&o->residual);
+        elv_residual_heard(&o->residual, version);
+        break;
+    case ELV_LAB_FATE_SPOILT:
+        elv_residual_spoilt(&o->residual);
+        break;
+    case ELV_LAB_FATE_GONE:
+        o->residual.saved.vector = ELV_VECTOR_NONE;
+        break;
+    }
+    if (elv_residual_unsettled(&o->residual))
+        settle(l, o);
+    free(o->vector);
+    o->vector = NULL;
+}
+
+static enum elv_err encode(struct elv_lab_local *l, const struct elv_lab_task *t)
+{
+    const struct elv_job *job = l->cfg.job;
+    const struct elv_codec_choice up = elv_job_up(job, job->up[0].id, t->version);
+    const struct elv_codec *codec = elv_codec_by_id(up.id);
+    struct own *own;
+    enum elv_err err = find_own(l, t->client, &own);
+    if (err != ELV_OK)
+        return err;
+    if (own != NULL)
+        own->residual.saved.sparse = elv_codec_is_sparse(codec);
     const struct elv_delta_cfg cfg = {
         .model = l->cfg.model,
         .pack = &l->pack,
@@ -237,16 +374,16 @@ static enum elv_err encode(struct elv_lab_local *l, uint32_t client, uint32_t as
         .base = l->base,
         .first = l->first,
         .first_cap = l->first_cap,
-        .codec = job->up[0].id,
-        .arg = {.seed = elv_delta_seed(l->cfg.seed, client, assignment), .param = job->up[0].param},
+        .codec = up.id,
+        .arg = {.seed = elv_delta_seed(l->cfg.seed, t->client, t->assignment), .param = up.param},
+        .plan = codec->plan != NULL ? &l->plan_of_codec : NULL,
+        .residual = own != NULL ? &own->residual : NULL,
         .bound = job->bound,
         .clip = job->clip,
     };
     elv_delta_begin(&l->delta, &cfg);
-    enum elv_err err = ELV_ERR_BUSY;
-    while (err == ELV_ERR_BUSY)
-        err = elv_delta_run(&l->delta, SLICES);
-    return err;
+    err = run_delta(l);
+    return err == ELV_OK && own != NULL ? keep_vector(l, own, t) : err;
 }
 
 static enum elv_err unpack(struct elv_lab_local *l, const struct elv_chunk *c, float *update)
@@ -289,7 +426,7 @@ static enum elv_err work(struct elv_lab_local *l, struct elv_lab_task *t)
     if (err == ELV_OK)
         err = train(l, &task, t);
     if (err == ELV_OK)
-        err = encode(l, t->client, t->assignment);
+        err = encode(l, t);
     return err == ELV_OK ? decode(l, t) : err;
 }
 

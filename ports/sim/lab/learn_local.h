@@ -6,8 +6,8 @@
  * ones. For the same seed, client number, assignment and base the bits are those of a client node.
  *
  * One worker serves any number of clients, one after the other, from one block of memory; only
- * layers marked `local` cost memory per client, once it has trained. A worker belongs to one thread
- * at a time. */
+ * layers marked `local`, and the residual of a lossy codec, cost memory per client, once it has
+ * trained, and a vector until its update is decided. A worker belongs to one thread at a time. */
 #ifndef ELV_PORTS_SIM_LAB_LEARN_LOCAL_H
 #define ELV_PORTS_SIM_LAB_LEARN_LOCAL_H
 
@@ -35,6 +35,11 @@ void elv_lab_local_free(struct elv_lab_local *l); /* NULL is fine */
 /* Does the task, for the client whose examples the feeds give now: fills in every field that is
  * out. What goes wrong at a client is the task's `err`; ELV_ERR_MEMORY is returned. */
 enum elv_err elv_lab_local_work(struct elv_lab_local *l, struct elv_lab_task *t);
+
+/* Whether clients keep what their codec leaves out, and `decided` must be told. */
+bool elv_lab_local_feeds_back(const struct elv_lab_local *l);
+void elv_lab_local_decided(struct elv_lab_local *l, uint32_t client, enum elv_lab_fate fate,
+                           uint32_t version);
 
 /* The model's initial shared values. */
 void elv_lab_local_init(struct elv_lab_local *l, float *w);

@@ -154,6 +154,11 @@ static enum elv_err train(void *self, struct elv_lab_task *tasks, uint32_t n)
     return ELV_OK;
 }
 
+static void decided(void *self, uint32_t client, enum elv_lab_fate fate, uint32_t version)
+{
+    elv_lab_local_decided(((struct logistic *)self)->local, client, fate, version);
+}
+
 static enum elv_err evaluate(void *self, const float *w, struct elv_lab_score *out)
 {
     struct logistic *l = self;
@@ -271,6 +276,7 @@ enum elv_err elv_lab_logistic(struct elv_lab_learner *out, const struct elv_lab_
                                     .samples = samples,
                                     .effort = effort,
                                     .train = train,
+                                    .decided = elv_lab_local_feeds_back(l->local) ? decided : NULL,
                                     .evaluate = evaluate,
                                     .free = free_all};
     return ELV_OK;

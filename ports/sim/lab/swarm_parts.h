@@ -78,6 +78,7 @@ struct elv_swarm_work {
     bool delivered;            /* STREAM: the update is there, and waits for a round to open */
     bool dropped;              /* will not be delivered */
     bool trained;
+    enum elv_lab_fate fate;
     enum elv_err err;
     float *update;              /* NULL: not trained, or nothing is learnt */
     struct elv_eval_sums *eval; /* of its base, by the client; NULL: none */
@@ -234,6 +235,8 @@ void elv_swarm_measure(const struct elv_swarm *s, struct elv_swarm_work *w, stru
 /* swarm_update.c */
 /* Trains it now, and with it what will be needed soon. */
 void elv_swarm_train(struct elv_swarm *s, struct elv_swarm_work *w);
+/* The update came too late to count. Its client may keep what it learnt, and so has to learn it. */
+void elv_swarm_miss(struct elv_swarm *s, struct elv_swarm_work *w);
 /* The update is there: used or discarded. */
 void elv_swarm_judge(struct elv_swarm *s, struct elv_swarm_work *w);
 

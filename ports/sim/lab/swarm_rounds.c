@@ -236,10 +236,11 @@ static void went(struct elv_swarm *s, uint32_t c, bool good)
     s->round.n_waiting--;
 }
 
-static void come_late(struct elv_swarm *s, const struct elv_swarm_work *w)
+static void come_late(struct elv_swarm *s, struct elv_swarm_work *w)
 {
     const struct elv_sync *sync = s->policies.sync;
     const struct elv_sync_round view = elv_swarm_view(s);
+    elv_swarm_miss(s, w);
     s->sum.bytes_up += w->bytes_up;
     s->round.rec.bytes_up += w->bytes_up;
     elv_swarm_tell(s, ELV_LAB_LATE, w->client, w, 0, 0);

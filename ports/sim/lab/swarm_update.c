@@ -4,7 +4,7 @@
 #include "common/chunk.h"
 #include "ports/sim/lab/swarm_parts.h"
 
-/* Nothing is trained that nobody will count: what is dropped, and in ROUNDS what is late. */
+/* Nothing is trained ahead that nobody will count: what is dropped, and in ROUNDS what is late. */
 static bool will_be_needed(const struct elv_swarm *s, const struct elv_swarm_work *w)
 {
     const bool late = s->flow == &elv_swarm_rounds && w->seq != s->round.seq;
@@ -166,9 +166,10 @@ static double effort_of(const struct elv_swarm *s, uint32_t steps)
 }
 
 /* It counts, by this factor. */
-static void use(struct elv_swarm *s, const struct elv_swarm_work *w, uint32_t staleness,
-                double norm2, double factor)
+static void use(struct elv_swarm *s, struct elv_swarm_work *w, uint32_t staleness, double norm2,
+                double factor)
 {
+    w->fate = ELV_LAB_FATE_ACCEPTED;
     struct elv_tally_item item = {
         .claim = elv_weight_claim(s->job->weight, w->samples, w->seen),
         .factor = factor < 1.0 ? factor : 1.0,
@@ -189,9 +190,17 @@ static void use(struct elv_swarm *s, const struct elv_swarm_work *w, uint32_t st
     elv_swarm_tell(s, ELV_LAB_USED, w->client, w, staleness, item.weight);
 }
 
+void elv_swarm_miss(struct elv_swarm *s, struct elv_swarm_work *w)
+{
+    if (s->learner != NULL && s->learner->decided != NULL)
+        elv_swarm_train(s, w);
+    w->fate = ELV_LAB_FATE_LATE;
+}
+
 void elv_swarm_judge(struct elv_swarm *s, struct elv_swarm_work *w)
 {
     double norm2 = 0.0;
+    w->fate = ELV_LAB_FATE_LATE;
     elv_swarm_train(s, w);
     const uint64_t since = s->counted - s->versions.at[w->base].counted;
     const uint32_t staleness = s->flow == &elv_swarm_rounds ? 0 : (uint32_t)since;
@@ -199,6 +208,8 @@ void elv_swarm_judge(struct elv_swarm *s, struct elv_swarm_work *w)
     if (w->update && worth.counts) {
         norm2 = norm2_of(s, w->update);
         worth.counts = is_sound(s, w, norm2);
+        if (!worth.counts)
+            w->fate = ELV_LAB_FATE_SPOILT;
     }
     if (worth.counts)
         worth = ask_policy(s, w, staleness, norm2);

@@ -6,6 +6,7 @@
 #include "common/chunk.h"
 #include "common/codec.h"
 #include "common/exact.h"
+#include "common/rng.h"
 #include "common/sha256.h"
 #include "ports/sim/lab/swarm_parts.h"
 #include "ports/sim/queue.h"
@@ -121,11 +122,14 @@ static enum elv_err broadcast(struct elv_swarm *s, const float *w, float *out)
     const struct elv_codec *codec = elv_codec_by_id(s->job->down.id);
     const float *b = s->versions.at[s->versions.newest].w;
     const uint32_t n = elv_swarm_n_params(s);
-    const struct elv_codec_arg arg = {.param = s->job->down.param,
-                                      .seed = s->cfg.seed + s->round.version + 1};
+    struct elv_rng dice = elv_rng_of((struct elv_rng_key){
+        .seed = s->cfg.seed, .round = s->round.version + 1, .purpose = ELV_RNG_CODEC});
+    struct elv_codec_plan plan;
+    struct elv_codec_arg arg = {.param = s->job->down.param, .seed = elv_rng_u64(&dice)};
     uint8_t payload[ELV_CHUNK_PAYLOAD_MAX];
     enum elv_err err = ELV_OK;
     s->cfg.kernels->sub(s->mean, w, b, n);
+    elv_codec_plan(codec, &plan, s->mean, n, &arg);
     for (uint32_t at = 0, index = 0, count = 0; err == ELV_OK && at < n; at += count, index++) {
         size_t len = 0;
         err = codec->encode(s->mean, n, at, index, &arg, payload, sizeof payload, &len, &count);

@@ -138,6 +138,9 @@ void elv_swarm_end_work(struct elv_swarm *s, struct elv_swarm_work *w)
 {
     const uint32_t i = s->clients[w->client].work;
     ELV_ASSERT(&s->works.at[i] == w);
+    if (w->trained && w->err == ELV_OK && s->learner->decided != NULL)
+        s->learner->decided(s->learner->self, w->client + 1, w->fate,
+                            s->versions.at[s->versions.newest].version);
     s->clients[w->client].work = ELV_SWARM_NONE;
     s->n_working -= !w->delivered;
     elv_swarm_release(s, w->base);
