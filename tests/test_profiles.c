@@ -70,7 +70,7 @@ static void every_round_closes_in_time_on_every_profile(void **state)
         const char *profile, *deadline;
     } rows[] = {{"lan", "10s"},     {"lte", "15s"},       {"lte-m", "30s"},
                 {"nb-iot", "120s"}, {"satellite", "60s"}, {"lossy", "300s"}};
-    static const char *const ups[] = {"q8"};
+    static const char *const ups[] = {"q8", "ternary 0.01"};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct elv_sim_profile *p = elv_sim_profile(rows[i].profile, strlen(rows[i].profile));
         for (size_t k = 0; k < sizeof ups / sizeof ups[0]; k++)
@@ -88,7 +88,7 @@ static void a_round_on_nb_iot_takes_at_most_ten_seconds_of_air_each_way(void **s
 {
     (void)state;
     const struct elv_sim_profile *p = elv_sim_profile("nb-iot", 6);
-    static const char *const ups[] = {"q8"};
+    static const char *const ups[] = {"q8", "ternary 0.01"};
     for (size_t k = 0; k < sizeof ups / sizeof ups[0]; k++) {
         const struct trip one = travel(p, ups[k], "120s", 1, 3);
         const struct trip five = travel(p, ups[k], "120s", 5, 3);
