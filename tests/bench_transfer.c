@@ -172,7 +172,7 @@ static void print_share(const struct rig_cell *cell, const struct rig_result *r)
 
 static void narrow(void)
 {
-    enum { N = 6 };
+    enum { N = 8 };
     const struct {
         const char *name;
         enum rig_method method;
@@ -183,7 +183,9 @@ static void narrow(void)
                  {"1mbit_down_0pct", RIG_CHUNKS_DOWN, 1, 0, 85},
                  {"1mbit_down_5pct", RIG_CHUNKS_DOWN, 1, 50000, 75},
                  {"1mbit_two_up_0pct", RIG_CHUNKS_UP, 2, 0, 0},
-                 {"1mbit_two_down_0pct", RIG_CHUNKS_DOWN, 2, 0, 0}};
+                 {"1mbit_two_down_0pct", RIG_CHUNKS_DOWN, 2, 0, 0},
+                 {"1mbit_two_up_5pct", RIG_CHUNKS_UP, 2, 50000, 0},
+                 {"1mbit_two_down_5pct", RIG_CHUNKS_DOWN, 2, 50000, 0}};
     struct rig_cell cell[N];
     struct rig_run run[N];
     struct rig_result r[N];
