@@ -48,6 +48,13 @@ static bool reachable(const struct elv_base *b, uint32_t *n_steps)
     return *n_steps > 0 || !b->held; /* the same version with another digest: not by steps */
 }
 
+static bool can_read(const struct elv_base *b, uint8_t codec)
+{
+    const struct elv_base_cfg *cfg = &b->cfg;
+    return elv_codec_by_id(codec) != NULL &&
+           (cfg->n_codecs == 0 || memchr(cfg->codecs, codec, cfg->n_codecs) != NULL);
+}
+
 /* False when a step cannot be used, or all together do not fit the slots. */
 static bool count_steps(const struct elv_base *b, uint32_t n_steps, uint32_t *n_chunks)
 {
@@ -55,7 +62,7 @@ static bool count_steps(const struct elv_base *b, uint32_t n_steps, uint32_t *n_
     for (uint32_t i = 0; i < n_steps; i++) {
         const struct elv_body_ref *s = &b->ticket.step[i];
         if (s->n_chunks == 0 || s->n_chunks > slots(b->cfg.model) - *n_chunks ||
-            elv_codec_by_id(s->codec) == NULL)
+            !can_read(b, s->codec))
             return false;
         *n_chunks += s->n_chunks;
     }

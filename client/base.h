@@ -2,7 +2,8 @@
 /* client/base.h - the broadcast model on the device: which chunks bring it, and how they become it.
  *
  * The server's version t is the version before plus an encoded step, and also a full body; version
- * 0 can be made from the seed. The base takes the way with the fewest chunks. Steps stay encoded
+ * 0 can be made from the seed. The base takes the way with the fewest chunks, and the full body
+ * when it cannot read the steps. Steps stay encoded
  * until all are there and their digests fit, then they are applied in one pass: each decoded value
  * is rounded to f32, then added (never fused), so that every device ends with the server's bits.
  *
@@ -27,6 +28,8 @@ struct elv_base_cfg { /* all borrowed as long as the base is used */
     float *fresh;  /* f32 [n_params] */
     uint8_t *hash; /* [hash_cap][ELV_CHUNK_HASH_LEN] */
     uint32_t hash_cap;
+    const uint8_t *codecs; /* [n_codecs] those a step may come in; n_codecs 0: all built in */
+    uint32_t n_codecs;
 };
 
 enum elv_base_way {

@@ -44,6 +44,8 @@ struct elv_client_cfg {
     uint64_t boot;            /* random, another one at each start of the process */
     uint64_t jitter_seed;     /* of every random delay */
     uint32_t speed;           /* measured samples per second; 0: unknown */
+    const uint8_t *codecs;    /* [n_codecs] numbers of those it can run, borrowed; told when */
+    uint32_t n_codecs;        /* joining. 0: all that are built in */
     uint32_t burst;           /* chunks sent per step, 1 to 32; 0: ELV_CLIENT_BURST */
     uint32_t window;          /* chunks in flight at most, 1 to 1024; 0: ELV_WINDOW_MAX */
     uint32_t duty;            /* percent of the time to work, 1 to 100; 0: 100 */

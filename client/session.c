@@ -223,6 +223,8 @@ static void set_up(struct elv_client *c, const struct elv_manifest *m)
         .fresh = c->memory.fresh,
         .hash = c->memory.hash,
         .hash_cap = c->memory.hash_cap,
+        .codecs = c->cfg.codecs,
+        .n_codecs = c->cfg.n_codecs,
     };
     elv_base_init(&c->base, &base);
     elv_persist_begin(&c->persist, m);
@@ -311,9 +313,13 @@ static enum elv_err encode_join(struct elv_client *c, size_t *len)
         .speed = c->cfg.speed,
         .samples = samples == UINT32_MAX ? 0 : samples,
     };
-    for (size_t i = 0; i < elv_codec_count() && j.n_codecs < ELV_CODECS_MAX; i++)
-        if (c->unfit || offers_id(c, elv_codec_at(i)->id))
-            j.codecs[j.n_codecs++] = elv_codec_at(i)->id;
+    const struct elv_client_cfg *cfg = &c->cfg;
+    const size_t n = cfg->n_codecs > 0 ? cfg->n_codecs : elv_codec_count();
+    for (size_t i = 0; i < n && j.n_codecs < ELV_CODECS_MAX; i++) {
+        const uint8_t id = cfg->n_codecs > 0 ? cfg->codecs[i] : elv_codec_at(i)->id;
+        if (elv_codec_by_id(id) != NULL && (c->unfit || offers_id(c, id)))
+            j.codecs[j.n_codecs++] = id;
+    }
     memcpy(j.manifest, c->manifest_digest, sizeof j.manifest);
     return elv_join_encode(&j, c->memory.message, ELV_MSG_MAX, len);
 }

@@ -125,14 +125,23 @@ enum elv_err elv_step_index(struct elv_step *s, uint32_t chunks_max)
     return ELV_OK;
 }
 
+static size_t full_len(const struct elv_broadcast *c)
+{
+    const struct elv_codec_arg arg = {0};
+    return (size_t)c->n * sizeof(float) +
+           (size_t)c->full->chunks_max(c->n, &arg) * ELV_CHUNK_HEAD_LEN;
+}
+
 void elv_broadcast_offer(const struct elv_broadcast *c, uint32_t version, struct elv_ticket *t)
 {
     t->version = version;
     t->n_steps = 0;
+    size_t len = 0;
     while (t->n_steps < c->n_steps && t->n_steps < version) {
         const uint32_t to = version - t->n_steps;
         const struct elv_step *s = &c->steps[to % c->n_steps];
-        if (s->version != to)
+        len += s->len;
+        if (s->version != to || len >= full_len(c))
             break;
         t->step[t->n_steps++] = s->ref;
     }

@@ -64,7 +64,8 @@ struct elv_step *elv_broadcast_step_slot(struct elv_broadcast *c, uint32_t versi
 /* Takes `s->bytes` [len] as read from a file. ELV_ERR_FORMAT: not a step with that digest. */
 enum elv_err elv_step_index(struct elv_step *s, uint32_t chunks_max);
 
-/* Fills in the version of a ticket and the steps that are kept of those leading to it. */
+/* Fills in the version of a ticket and the steps that are kept of those leading to it, as many as
+ * together are fewer bytes than the full body. */
 void elv_broadcast_offer(const struct elv_broadcast *c, uint32_t version, struct elv_ticket *t);
 
 #endif

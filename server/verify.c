@@ -61,7 +61,12 @@ static enum elv_reason check_window(struct elv_verify *v)
     v->kernels->check(&bad, &buf->view, v->bound);
     if (bad > 0)
         return ELV_REASON_OUT_OF_RANGE; /* finite: else the decoder had said so */
+    if (buf->view.n == buf->chunk.count) {
+        v->kernels->norm2(&v->chunk_norm2, buf->values, buf->view.n);
+        return ELV_REASON_NONE;
+    }
     add_squares(v->lane, at, buf->values, buf->view.n);
+    v->chunk_norm2 = elv_lanes16_f64(v->lane); /* the last window's is the one that counts */
     return ELV_REASON_NONE;
 }
 
@@ -92,7 +97,7 @@ static void check_some(struct elv_verify *v, struct elv_verify_item *item)
     v->open = v->buf.decoder.left > 0;
     if (v->open || item->reason != ELV_REASON_NONE)
         return;
-    item->norm2 += elv_lanes16_f64(v->lane);
+    item->norm2 += v->chunk_norm2;
     v->first += v->buf.chunk.count;
     v->index++;
 }

@@ -31,6 +31,7 @@ struct elv_verify {
     uint32_t item, index, first; /* where it goes on */
     bool open;                   /* within chunk `index` */
     double lane[16];             /* sums of squares of its values so far, as `norm2` has them */
+    double chunk_norm2;          /* and together */
     struct elv_body_digest digest;
 };
 

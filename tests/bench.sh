@@ -13,6 +13,7 @@
 #     deploy    simulated clients with every message
 #     transfer  bodies over bad links, beside block-wise transfer
 #     deploy    simulated clients with every message  rotate    coding after a random rotation
+#     deploy    simulated clients with every message         fold      verifying and folding updates
 #     deploy    simulated clients with every message        rotate    coding after a random rotation
 #     quant     coding in 1 to 32 bits a value
 #
@@ -39,6 +40,7 @@ mkdir -p build
 
 [ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy transfer
 [ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy rotate
+[ $# -gt 0 ] || set -- round commits start store kernels fold coap zipline dbw learn swarm deploy
 [ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy \
     rotate quant
 status=0

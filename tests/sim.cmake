@@ -41,6 +41,7 @@ function(elv_sim name count count_sanitized)
     set_tests_properties(${name} PROPERTIES TIMEOUT 600)
 endfunction()
 
+elv_test(test_down ${fleet})
 elv_sim(sim_same_bytes 20 8 ${fleet})
 
 # The fault campaign: some seeds everywhere, and a thousand in the optimised build, in two halves

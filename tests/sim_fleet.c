@@ -126,6 +126,8 @@ static struct elv_node start_vandal(struct fleet *f, struct fleet_client *c)
     return vandal_node(&c->vandal);
 }
 
+static const uint8_t f32_only[] = {ELV_CODEC_F32};
+
 static enum elv_err start_client(void *self, uint32_t node, elv_time_us now, struct elv_node *out)
 {
     struct fleet *f = self;
@@ -148,6 +150,8 @@ static enum elv_err start_client(void *self, uint32_t node, elv_time_us now, str
         .leave_on_stop = c->disk == NULL || c->number % 2 == 0, /* else it parks its work */
         .disk = c->disk != NULL ? &c->view : NULL,
         .squeeze = &f->squeeze,
+        .codecs = f32_only,
+        .n_codecs = (f->cfg.plain >> (c - f->clients) & 1) != 0 ? 1 : 0,
     };
     struct elv_manifest m;
     elv_job_manifest(&f->job, f->server_cfg.run, &m);
@@ -320,13 +324,35 @@ static elv_time_us server_cost(void *self, uint32_t node, const struct elv_compu
     return elv_sim_between(rng, 100, 300) * (elv_time_us)(units == UINT32_MAX ? 10 : units);
 }
 
+/* Whatever it held before and however it got the model: what it starts from has the bytes that the
+ * server published. */
+static void check_model(struct fleet *f, struct fleet_client *c)
+{
+    const struct elv_client *k = &c->client;
+    const struct elv_base *b = &k->base;
+    uint8_t digest[ELV_SHA256_LEN];
+    if (c->mem == NULL || k->ticket.assignment == c->checked ||
+        (k->phase != ELV_CLIENT_TRAINING && k->phase != ELV_CLIENT_EVALUATING))
+        return;
+    c->checked = k->ticket.assignment;
+    elv_sha256_f32(b->cfg.base, k->model.n_shared, digest);
+    if (!history_published(f->history, k->ticket.version, digest))
+        fleet_blame(f, "client %u does not start from version %u", c->number, k->ticket.version);
+    const bool seed = b->way == ELV_BASE_STEPS && b->n_steps == k->ticket.version;
+    f->sums.by_full += b->way == ELV_BASE_FULL;
+    f->sums.by_steps += b->way == ELV_BASE_STEPS && !seed;
+    f->sums.by_seed += seed;
+}
+
 static void stepped(void *self, uint32_t node, const struct elv_event *ev,
                     const struct elv_actions *did)
 {
     struct fleet *f = self;
     if (node != f->server_node) {
-        const struct fleet_client *c = client_at(f, node);
+        struct fleet_client *c = client_at(f, node);
         history_client(f->history, c->number, !is_vandal(f, c), did);
+        if (!is_vandal(f, c))
+            check_model(f, c);
         fleet_resume_client(f, c, did);
         return;
     }

@@ -36,6 +36,7 @@ struct fleet_cfg {
     struct elv_server_limits limits; /* clients_max is filled in */
     bool scores;                     /* the server has a test set */
     const uint32_t *numbers;         /* client number by place, to start them in another order */
+    uint64_t plain;                  /* a bit for each place whose client can run f32 only */
     void (*line)(void *ctx, const char *text); /* trace; NULL: none */
     void *line_ctx;
 };
@@ -51,7 +52,8 @@ struct fleet_there { /* what the server had of a client's update when that came 
 struct fleet_client {
     struct fleet *fleet;
     uint32_t node, number, starts;
-    bool revoked; /* need not end */
+    uint32_t checked; /* assignment whose model was looked at */
+    bool revoked;     /* need not end */
     struct elv_feed train, test;
     struct elv_builtin trainer;
     struct elv_client client; /* meaningful while it is up */
@@ -69,6 +71,9 @@ struct fleet_client {
 struct fleet_sums {
     uint64_t abandoned, late, log_losses, declined, failed, evaluations, lapsed;
     uint64_t restored, replayed, resumed; /* by clients, after a restart */
+    /* Models that clients started from, by how they came: whole, by steps from one held, or from
+     * the first. */
+    uint64_t by_full, by_steps, by_seed;
 };
 
 struct fleet_scorer { /* pretends to evaluate: three slices, then sums that follow the model */

@@ -57,6 +57,8 @@ struct history_sums history_sums(const struct history *h);
 void history_started(struct history *h, const struct elv_scales *scales);
 /* NULL, or what is not settled though the job is over. */
 const char *history_unfinished(struct history *h);
+/* Whether that is the SHA-256 of the model the server published as `version`. */
+bool history_published(const struct history *h, uint32_t version, const uint8_t digest[32]);
 /* Accepted answers of round `seq`: updates, or in a survey evaluations. */
 uint32_t history_answers(const struct history *h, uint32_t seq);
 

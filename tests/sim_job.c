@@ -101,7 +101,13 @@ static const char *const deadlines[] = {"12s", "16s", "20s"};
 static const char *const paces[] = {"0s", "1s", "3s", "3s"};
 static const char *const few_rounds[] = {"10", "12", "14"};
 static const char *const many_rounds[] = {"18", "24"};
-static const char *const codecs[] = {"f32", "q8"};
+static const char *const up[] = {
+    "f32", "q8", "q8 stochastic", "f16", "q4 stochastic", "rotate 2", "sign",
+};
+static const char *const down[] = {
+    "f32",         "q8",          "q8 stochastic", "f16",      "q4 stochastic",
+    "ternary 0.1", "ternary 0.2", "topk 0.1",      "rotate 2", "sign",
+};
 static const char *const rules[] = {"fedavg", "fedavg", "fedavgm", "fednova"};
 static const char *const rates[] = {"1", "0.5"};
 static const char *const weights[] = {"samples", "samples", "seen", "uniform"};
@@ -161,8 +167,8 @@ static void put_rule(struct draft *d)
 
 static void put_transfer(struct draft *d)
 {
-    put(d, "transfer", "up", ANY(d, codecs));
-    put(d, "transfer", "down", ANY(d, codecs));
+    put(d, "transfer", "up", ANY(d, up));
+    put(d, "transfer", "down", ANY(d, down));
     put(d, "transfer", "deflate", elv_rng_below(&d->rng, 3) == 0 ? "on" : "off");
     put(d, "transfer", "clip", ANY(d, clips));
 }

@@ -173,3 +173,9 @@ void books_note_version(struct history *h, const struct elv_store_op *s,
     check_digest(h, &v);
     books_add_version(h, &v);
 }
+
+bool history_published(const struct history *h, uint32_t version, const uint8_t digest[32])
+{
+    return version < h->n_versions && memcmp(h->versions[version].rec.model, digest,
+                                             sizeof h->versions[version].rec.model) == 0;
+}

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ports/sim/lab/deploy_parts.h"
 #include "ports/sim/queue.h"
@@ -58,7 +59,9 @@ static void stepped(void *self, uint32_t node, const struct elv_event *ev,
 static enum elv_err build(struct elv_deploy *d, char *why)
 {
     static const struct elv_eval_sums none;
+    const struct elv_text name = {d->job.name, strlen(d->job.name)};
     const struct elv_sim_cfg world = {.seed = d->cfg.run.seed,
+                                      .way = elv_wire_usual(name),
                                       .watch = {.self = d, .stepped = stepped},
                                       .gather = elv_deploy_gather(d)};
     enum elv_err err = elv_deploy_open_school(d);

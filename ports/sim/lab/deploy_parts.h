@@ -106,6 +106,7 @@ struct elv_deploy {
     bool closed_waits;
     struct elv_lab_summary sum;
     uint64_t bytes_up, bytes_down; /* of the server's lives before this one */
+    uint64_t wire_up, wire_down;   /* of the rounds that ended */
     double used_squares;
 };
 

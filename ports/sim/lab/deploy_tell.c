@@ -200,6 +200,16 @@ static void count_asked(struct elv_deploy *d, uint32_t n_late)
     rec->n_dropped = rec->n_asked > known ? rec->n_asked - known : 0;
 }
 
+/* Whose round a poll or a handshake belongs to nobody can say: all since the round before count. */
+static void count_wire(struct elv_deploy *d)
+{
+    const struct elv_sim_stats s = elv_sim_stats(d->w);
+    d->rec.wire_up = s.wire_up - d->wire_up;
+    d->rec.wire_down = s.wire_down - d->wire_down;
+    d->wire_up = s.wire_up;
+    d->wire_down = s.wire_down;
+}
+
 static void fill_record(struct elv_deploy *d, const struct elv_note *n, bool abandoned)
 {
     const struct elv_round_report *r = &n->report;
@@ -215,6 +225,7 @@ static void fill_record(struct elv_deploy *d, const struct elv_note *n, bool aba
         count_asked(d, r->n_late);
     rec->bytes_up = r->bytes_up;
     rec->bytes_down = r->bytes_down;
+    count_wire(d);
     rec->train_loss = r->loss;
     rec->stale_mean = r->staleness;
     rec->score = (struct elv_lab_score){.loss = (double)NAN, .accuracy = -1.0};
@@ -350,6 +361,8 @@ void elv_deploy_summary(const struct elv_deploy *d, struct elv_lab_summary *out)
     out->ended = elv_sim_now(d->w);
     out->bytes_up = d->bytes_up + (s != NULL ? s->bytes_up : 0);
     out->bytes_down = d->bytes_down + (s != NULL ? s->bytes_down : 0);
+    out->wire_up = elv_sim_stats(d->w).wire_up;
+    out->wire_down = elv_sim_stats(d->w).wire_down;
     out->fairness = elv_lab_fairness((double)d->sum.used, d->n_ever, d->used_squares);
     out->stale_mean = d->sum.used > 0 ? d->sum.stale_mean / (double)d->sum.used : 0.0;
     out->hash = elv_sim_hash(d->w);

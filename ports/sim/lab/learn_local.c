@@ -6,6 +6,7 @@
 
 #include "client/settle.h"
 #include "common/arena.h"
+#include "common/rng.h"
 #include "common/size.h"
 
 enum { SLICES = 1024, STEPS = 1024 }; /* of a work's loop; the result is the same for any number */
@@ -450,15 +451,20 @@ void elv_lab_local_init(struct elv_lab_local *l, float *w)
     elv_model_gather(m, l->trained, 0, m->n_shared, w);
 }
 
-/* Of all chunks of a vector; what a codec writes is as long whatever the values are. */
+/* Of all chunks of a vector. What most codecs write is as long whatever the values are; where the
+ * largest are sent, it depends on where these lie: anywhere, here. */
 static uint64_t bytes_in(struct elv_lab_local *l, struct elv_codec_choice codec)
 {
     const uint32_t n = l->cfg.model->n_shared;
-    const struct elv_codec_arg arg = {.param = codec.param};
+    struct elv_codec_arg arg = {.param = codec.param};
+    struct elv_codec_plan plan;
+    struct elv_rng r = elv_rng_of((struct elv_rng_key){.purpose = ELV_RNG_CODEC});
     const struct elv_pack plain = {.values = l->values, .bytes = l->bytes};
     struct elv_chunk c = {.kind = ELV_BODY_STEP, .codec = codec.id};
     uint64_t sum = 0;
-    memset(l->trained, 0, n * sizeof *l->trained);
+    for (uint32_t i = 0; i < n; i++)
+        l->trained[i] = elv_rng_unit(&r);
+    elv_codec_plan(elv_codec_by_id(codec.id), &plan, l->trained, n, &arg);
     for (; c.first < n; c.first += c.count, c.index++) {
         uint8_t bytes[ELV_CHUNK_MAX];
         size_t len;

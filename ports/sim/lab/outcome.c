@@ -57,6 +57,13 @@ static const struct elv_lab_field fields[] = {
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
+/* Behind the key `end`: they came later. */
+static const struct elv_lab_field later[] = {
+    FIELD("wire_up", U64, o.summary.wire_up),
+    FIELD("wire_down", U64, o.summary.wire_down),
+};
+enum { LATER = sizeof later / sizeof later[0] };
+
 static const char *const ends[] = {"rounds", "target", "horizon", "idle", "stuck"};
 enum { ENDS = sizeof ends / sizeof ends[0] };
 
@@ -98,6 +105,26 @@ static void put_counts(struct elv_line *out, const uint64_t counts[ELV_LAB_STALE
     elv_line_add(out, "]");
 }
 
+static void put_fields(struct elv_line *out, const struct elv_lab_field *f, size_t n,
+                       const struct page *page)
+{
+    for (size_t i = 0; i < n; i++) {
+        put_key(out, f[i].name);
+        elv_lab_field_json(out, &f[i], page);
+    }
+}
+
+static bool read_fields(struct elv_text json, const struct elv_lab_field *f, size_t n,
+                        struct page *page)
+{
+    struct elv_text value;
+    for (size_t i = 0; i < n; i++)
+        if (!elv_lab_json_find(json, f[i].name, &value) ||
+            !elv_lab_field_from_json(value, &f[i], page))
+            return false;
+    return true;
+}
+
 void elv_lab_outcome_json(struct elv_line *out, const struct elv_lab_outcome *o)
 {
     struct page page = {.o = *o,
@@ -108,13 +135,11 @@ void elv_lab_outcome_json(struct elv_line *out, const struct elv_lab_outcome *o)
     elv_line_add(out, "{\n  \"program\": \"elver-sim " ELV_VERSION "\",\n  \"kind\": \"run\"");
     put_key(out, "label");
     elv_lab_put_json(out, o->label);
-    for (size_t i = 0; i < FIELDS; i++) {
-        put_key(out, fields[i].name);
-        elv_lab_field_json(out, &fields[i], &page);
-    }
+    put_fields(out, fields, FIELDS, &page);
     put_counts(out, o->summary.stale);
     put_key(out, "end");
     elv_lab_put_json(out, elv_lab_end_name(o->end));
+    put_fields(out, later, LATER, &page);
     elv_line_add(out, "\n}\n");
 }
 
@@ -156,11 +181,8 @@ bool elv_lab_outcome_read(struct elv_text json, struct elv_lab_outcome *o)
         !elv_value_is(value, "\"elver-sim " ELV_VERSION "\"") || json.len < 2 ||
         memcmp(json.at + json.len - 2, "}\n", 2) != 0)
         return false;
-    for (size_t i = 0; i < FIELDS; i++)
-        if (!elv_lab_json_find(json, fields[i].name, &value) ||
-            !elv_lab_field_from_json(value, &fields[i], &page))
-            return false;
-    if (!read_counts(json, page.o.summary.stale) || !read_end(json, &page.o.end))
+    if (!read_fields(json, fields, FIELDS, &page) || !read_fields(json, later, LATER, &page) ||
+        !read_counts(json, page.o.summary.stale) || !read_end(json, &page.o.end))
         return false;
     *o = page.o;
     return true;
@@ -205,4 +227,6 @@ void elv_lab_outcome_line(struct elv_line *out, const struct elv_lab_outcome *o)
     elv_line_hex(out, s->model, sizeof s->model);
     elv_line_add(out, " end=");
     elv_line_add(out, elv_lab_end_name(o->end));
+    put_uint(out, " wire_up=", s->wire_up);
+    put_uint(out, " wire_down=", s->wire_down);
 }

@@ -39,6 +39,8 @@ static const struct elv_lab_field columns[] = {
     COLUMN("working", SPAN, r.working_us),
     COLUMN("waiting_share", F64, waiting_share),
     COLUMN("model", DIGEST, r.model),
+    COLUMN("wire_up", U64, r.wire_up),
+    COLUMN("wire_down", U64, r.wire_down),
 };
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 

@@ -13,7 +13,7 @@
  *     late         of the others: there and without an answer at its end; a stream's: lapsed
  *     discarded    turned away, by the policy or because they are not sound
  *     dropped      never delivered
- *     bytes_up, bytes_down
+ *     bytes_up, bytes_down   of the round's chunks, their heads included
  *     train_loss   mean of what the clients report; empty: nothing is
  *     loss         of the version made; empty: not evaluated
  *     accuracy     likewise
@@ -22,6 +22,8 @@
  *     working      and downloading, computing or uploading
  *     waiting_share   waiting / (waiting + working); empty: neither
  *     model        SHA-256 of the version made; empty: nothing is learnt
+ *     wire_up, wire_down   all datagrams since the round before, IP, UDP, DTLS and CoAP included; 0
+ *                  unless messages are exchanged ([world] detail)
  *
  * Where rounds ask, asked = used + late + discarded + dropped: late is who was still at work when
  * the round closed, dropped who was silent by then, having dropped out, gone away or left. In a

@@ -27,6 +27,8 @@ static const struct {
     [ELV_LAB_FIG_BYTES_DOWN] = {"bytes_down", 0},
     [ELV_LAB_FIG_ENDED] = {"ended", 6},
     [ELV_LAB_FIG_INTERRUPTED] = {"interrupted", 2},
+    [ELV_LAB_FIG_WIRE_UP] = {"wire_up", 0},
+    [ELV_LAB_FIG_WIRE_DOWN] = {"wire_down", 0},
 };
 
 static double known(double accuracy) { return accuracy >= 0 ? accuracy : (double)NAN; }
@@ -69,6 +71,10 @@ static double figure_of(const struct elv_lab_outcome *o, enum elv_lab_figure fig
         return (double)s->ended / 1e6;
     case ELV_LAB_FIG_INTERRUPTED:
         return (double)s->interrupted;
+    case ELV_LAB_FIG_WIRE_UP:
+        return (double)s->wire_up;
+    case ELV_LAB_FIG_WIRE_DOWN:
+        return (double)s->wire_down;
     case ELV_LAB_FIGURES:
         break;
     }
