@@ -68,8 +68,9 @@ static void print_cell(int i, const char *method, const struct rig_cell *cell,
     if (r->missing)
         printf("transfer_%s_%dms_%upct: this libcoap was built without it\n", method, rtt, loss);
     else if (!r->finished)
-        printf("transfer_%s_%dms_%upct did not finish %u KB in %.0f s\n", method, rtt, loss,
-               cell->bytes / KB, (double)cell->limit_us / SECOND);
+        printf("transfer_%s_%dms_%upct did not finish %u KB: %s after %.0f s\n", method, rtt, loss,
+               cell->bytes / KB, r->us < cell->limit_us ? "it failed" : "stopped",
+               (double)r->us / SECOND);
     else if (block1 > 0.0)
         printf("bench transfer_%s_%dms_%upct %.3f MB/s ref block1 %.4f ratio %.1f\n", method, rtt,
                loss, rate, block1, rate / block1);
