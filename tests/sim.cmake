@@ -27,6 +27,7 @@ elv_test(test_html html_fixture.c elv_sim_lab)
 elv_program(html_sample html_fixture.c elv_sim_lab)
 
 elv_test(test_profiles ${fleet})
+elv_test(test_sim_watch ${fleet})
 
 set(case sim_case.c sim_explain.c sim_job.c sim_shrink.c sim_trouble.c ${fleet})
 
