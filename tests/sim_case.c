@@ -65,11 +65,8 @@ static const char *at_the_end(const struct fleet *f)
         return "I5: the job is over and an upload log is left";
     if (elv_sim_stats(f->w).requests > 0)
         return "I5: the job is over and a request was never answered";
-    for (uint32_t i = 0; i < f->cfg.n_clients; i++) {
-        uint32_t code = 0;
-        if (elv_sim_ended(f->w, f->clients[i].node, &code) && code != 0)
-            return "a client ended as if it were refused for good";
-    }
+    if (fleet_sent_away(f))
+        return "a client ended as if it were refused for good";
     if (elv_sim_stats(f->w).spins_max > SPINS_MAX)
         return "a node asks to be called again at once, again and again";
     return history_unfinished(f->history);

@@ -134,6 +134,8 @@ struct fleet_sums fleet_sums(const struct fleet *f);
 
 /* sim_watch.c: all that must be true of the server now. */
 void fleet_check(struct fleet *f);
+/* A client ended as if it were refused for good, and was not revoked. */
+bool fleet_sent_away(const struct fleet *f);
 /* sim_resume.c: what a client that came back must not do. */
 void fleet_resume_began(struct fleet *f, struct fleet_client *c);
 void fleet_resume_server(struct fleet *f);

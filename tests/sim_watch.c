@@ -161,3 +161,14 @@ void fleet_check(struct fleet *f)
     check_scores(f);
     mind_the_disk(f);
 }
+
+/* One that was revoked may have heard of it, when its join or its commit waited for the disk. */
+bool fleet_sent_away(const struct fleet *f)
+{
+    for (uint32_t i = 0; i < f->cfg.n_clients; i++) {
+        uint32_t code = 0;
+        if (elv_sim_ended(f->w, f->clients[i].node, &code) && code != 0 && !f->clients[i].revoked)
+            return true;
+    }
+    return false;
+}

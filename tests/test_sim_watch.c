@@ -57,6 +57,12 @@ static bool is_at_work(const struct fleet *f, const struct elv_row *row)
     return row->waiting && row->offer.own && !row->offer.promised && row->upload == ELV_ROW_NONE;
 }
 
+static bool is_being_decided(const struct fleet *f, const struct elv_row *row)
+{
+    return row->upload != ELV_ROW_NONE &&
+           f->server->uploads.at[row->upload].state == ELV_UPLOAD_VERIFY;
+}
+
 static void work_past_its_time_is_blamed_unless_the_server_is_about_to_end_it(void **state)
 {
     (void)state;
@@ -72,10 +78,31 @@ static void work_past_its_time_is_blamed_unless_the_server_is_about_to_end_it(vo
     fleet_free(f);
 }
 
+static void who_was_revoked_may_end_for_having_heard_so(void **state)
+{
+    (void)state;
+    struct fleet *f = begin_stream();
+    const uint32_t number = run_to(f, is_being_decided)->client;
+    struct fleet_client *c = &f->clients[number - 1];
+    uint32_t code = 0;
+    assert_int_equal(c->number, number);
+    c->revoked = true;
+    elv_sim_revoke(f->w, f->server_node, number);
+    assert_true(fleet_run(f, 300 * SECOND));
+    assert_true(elv_sim_ended(f->w, c->node, &code));
+    assert_int_equal(code, ELV_CLIENT_REFUSED);
+    assert_int_equal(c->client.exit_reason, ELV_REASON_REVOKED);
+    assert_false(fleet_sent_away(f));
+    c->revoked = false; /* anybody else may not */
+    assert_true(fleet_sent_away(f));
+    fleet_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_past_its_time_is_blamed_unless_the_server_is_about_to_end_it),
+        cmocka_unit_test(who_was_revoked_may_end_for_having_heard_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
