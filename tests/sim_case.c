@@ -11,8 +11,8 @@
 #define SECOND ((elv_time_us)1000000)
 
 enum {
-    PATIENCE_DEADLINES = 40,
-    GAP_DEADLINES = 8,
+    PATIENCE_ROUNDS = 40,
+    GAP_ROUNDS = 8,
     BACK_OFF_S = 60, /* after rounds that failed */
     SPINS_MAX = 50
 };
@@ -85,7 +85,7 @@ static const char *progress(struct sim_case *c, elv_time_us *since, uint32_t *ve
     const uint64_t gap = (uint64_t)(now - *since);
     if (gap > sums->worst_gap_us)
         sums->worst_gap_us = gap;
-    return now - *since > GAP_DEADLINES * f->job.deadline_us + BACK_OFF_S * SECOND
+    return now - *since > GAP_ROUNDS * fleet_round_max(&f->job) + BACK_OFF_S * SECOND
                ? "I8: no version is made although all is healed"
                : NULL;
 }
@@ -94,11 +94,10 @@ static const char *progress(struct sim_case *c, elv_time_us *since, uint32_t *ve
 static const char *run(struct sim_case *c, struct sim_case_sums *sums)
 {
     struct fleet *f = c->trouble.fleet;
-    const elv_time_us limit = SIM_TROUBLE_US + PATIENCE_DEADLINES * f->job.deadline_us;
     elv_time_us since = 0;
     uint32_t version = 0;
     const char *why = NULL;
-    while (why == NULL) { /* ends: virtual time passes, at the latest to `limit` */
+    while (why == NULL) { /* ends: virtual time passes, and patience does not grow */
         if (fleet_run(f, elv_sim_now(f->w) + SECOND))
             break;
         why = fleet_wrong(f);
@@ -106,7 +105,8 @@ static const char *run(struct sim_case *c, struct sim_case_sums *sums)
             why = "planted: both faults happened";
         if (why == NULL)
             why = progress(c, &since, &version, sums);
-        if (why == NULL && elv_sim_now(f->w) >= limit)
+        const elv_time_us most = PATIENCE_ROUNDS * fleet_round_max(&f->job);
+        if (why == NULL && elv_sim_now(f->w) >= SIM_TROUBLE_US + most)
             why = f->over ? "I8: the job is over, but not every client has ended"
                           : "I8: the run does not end although all is healed";
     }

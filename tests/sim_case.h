@@ -8,7 +8,7 @@
  * some out changes nothing about when and how the others happen.
  *
  * After a minute all is healed but for links that lose few packets, and the run must end within a
- * number of deadlines. The books are checked after every step (sim_history.h), and so are the
+ * number of rounds. The books are checked after every step (sim_history.h), and so are the
  * server's bounds (sim_watch.c). */
 #ifndef ELV_TESTS_SIM_CASE_H
 #define ELV_TESTS_SIM_CASE_H

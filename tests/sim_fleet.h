@@ -136,6 +136,8 @@ struct fleet_sums fleet_sums(const struct fleet *f);
 void fleet_check(struct fleet *f);
 /* A client ended as if it were refused for good, and was not revoked. */
 bool fleet_sent_away(const struct fleet *f);
+/* For how long a round may keep everybody, from the end of the one before. */
+elv_time_us fleet_round_max(const struct elv_job *job);
 /* sim_resume.c: what a client that came back must not do. */
 void fleet_resume_began(struct fleet *f, struct fleet_client *c);
 void fleet_resume_server(struct fleet *f);

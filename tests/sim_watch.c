@@ -172,3 +172,12 @@ bool fleet_sent_away(const struct fleet *f)
     }
     return false;
 }
+
+/* A policy that asks for more clients than there are may wait for them first. */
+elv_time_us fleet_round_max(const struct elv_job *job)
+{
+    const bool calls = strcmp(job->sync, "overselect") == 0;
+    const double wait_us =
+        calls ? elv_param_get(&job->sync_params, "selection_timeout", 30.0 * SECOND) : 0.0;
+    return job->deadline_us + (elv_time_us)wait_us;
+}

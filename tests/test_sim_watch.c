@@ -98,11 +98,30 @@ static void who_was_revoked_may_end_for_having_heard_so(void **state)
     fleet_free(f);
 }
 
+/* Six are wanted and there are three: each round waits half a minute for the others. */
+static void a_policy_may_wait_for_clients_before_each_round(void **state)
+{
+    (void)state;
+    static const struct fleet_key keys[] = {
+        {"sync", "policy", "overselect"}, {"sync", "goal", "3"},   {"sync", "factor", "2"},
+        {"sync", "deadline", "12s"},      {"sync", "quorum", "2"}, {"select", "min_clients", "2"},
+        {"job", "rounds", "4"},           {NULL, NULL, NULL}};
+    struct fleet *f = begin(keys);
+    assert_true(fleet_run(f, 300 * SECOND));
+    assert_true(f->over_us > 3 * (30 * SECOND));
+    assert_in_range(f->over_us, 0, 4 * fleet_round_max(&f->job));
+    fleet_free(f);
+    f = begin_stream(); /* nobody is waited for */
+    assert_int_equal(fleet_round_max(&f->job), f->job.deadline_us);
+    fleet_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_past_its_time_is_blamed_unless_the_server_is_about_to_end_it),
         cmocka_unit_test(who_was_revoked_may_end_for_having_heard_so),
+        cmocka_unit_test(a_policy_may_wait_for_clients_before_each_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
