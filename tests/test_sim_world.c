@@ -25,6 +25,7 @@ struct pinger {
     bool relinks;    /* when a question gets no answer */
     uint32_t forget; /* questions to forget right after asking, from 1 */
     uint32_t sent, answered, failed, twice;
+    uint32_t moved; /* of those that failed: their association was replaced */
     elv_time_us next_us, asked_us[PINGS_MAX], answered_us[PINGS_MAX];
     uint32_t order[PINGS_MAX]; /* answers in the order they came */
     uint32_t values[16], n_values;
@@ -101,7 +102,8 @@ static void pinger_step(void *self, const struct elv_event *ev, struct elv_actio
         break;
     case ELV_EV_NO_ANSWER:
         p->failed++;
-        if (p->relinks)
+        p->moved += ev->err == ELV_ERR_CANCELLED;
+        if (p->relinks && ev->err == ELV_OK)
             add(out, ELV_DO_RELINK);
         break;
     case ELV_EV_STOP:
@@ -379,6 +381,28 @@ static void a_restarted_server_hears_nothing_until_a_new_association(void **stat
     assert_true(f->e.n_seen > 10);
     assert_true(elv_sim_stats(f->w).links >= 2);
     elv_sim_free(f->w);
+}
+
+/* As every port says it (common/node.h), or it is not said at all. */
+static void who_moves_to_a_new_association_may_hear_what_is_lost_with_the_old(void **state)
+{
+    (void)state;
+    uint32_t silent = 0;
+    for (uint64_t seed = 1; seed <= 16; seed++) {
+        struct fixture *f =
+            set_up(&fx, seed, (struct elv_sim_link){.delay.min_us = 1000},
+                   (struct pinger){.total = 300, .every_us = SECOND, .relinks = true});
+        run(f, 9 * SECOND + SECOND / 2);
+        elv_sim_crash(f->w, f->server, (struct elv_sim_crash){.down_us = SECOND});
+        while (f->p.failed == 0) /* ends: the first that nobody hears expires */
+            run(f, elv_sim_now(f->w) + SECOND / 2);
+        run(f, elv_sim_now(f->w) + SECOND / 4);     /* and the new association stands */
+        assert_true(f->p.failed == 1 + f->p.moved); /* that one was given up, and brought RELINK */
+        assert_int_equal(elv_sim_stats(f->w).links, 2);
+        silent += f->p.moved == 0;
+        elv_sim_free(f->w);
+    }
+    assert_in_range(silent, 1, 15);
 }
 
 static void packets_overtake_each_other_only_when_told_to(void **state)
@@ -796,6 +820,7 @@ int main(void)
         cmocka_unit_test(a_repeat_after_the_servers_memory_or_its_restart_is_a_new_request),
         cmocka_unit_test(giving_up_takes_as_long_as_the_timers_say),
         cmocka_unit_test(a_restarted_server_hears_nothing_until_a_new_association),
+        cmocka_unit_test(who_moves_to_a_new_association_may_hear_what_is_lost_with_the_old),
         cmocka_unit_test(packets_overtake_each_other_only_when_told_to),
         cmocka_unit_test(a_one_way_partition_is_one_way),
         cmocka_unit_test(a_narrow_line_makes_packets_wait_their_turn),

@@ -43,6 +43,8 @@ void sim_hello_up(struct elv_sim *w, struct packet *p)
     sim_travel(w, p->client, AT_HELLO_DOWN, answer, HELLO_BYTES);
 }
 
+/* The old association may be known to nobody any more. Of what is in flight on it the client is
+ * told that it was replaced, as the real transport does, or nothing, which is allowed, too. */
 static void move(struct elv_sim *w, uint32_t client, uint32_t epoch)
 {
     struct sim_node *n = w->nodes[client];
@@ -54,7 +56,7 @@ static void move(struct elv_sim *w, uint32_t client, uint32_t epoch)
         if (ex->waiting)
             net_launch(w, ex);
         else if (drop_old)
-            net_fail_soon(w, ex);
+            net_fail_soon(w, ex, ELV_ERR_CANCELLED);
     }
 }
 
@@ -94,5 +96,5 @@ void sim_hello_late(struct elv_sim *w, struct packet *p)
     if (n->linked)
         return; /* the old association stays in use */
     for (struct exchange *ex = n->first; ex != NULL; ex = ex->next)
-        net_fail_soon(w, ex);
+        net_fail_soon(w, ex, ELV_OK);
 }

@@ -28,15 +28,16 @@ static void finish(struct elv_sim *w, struct exchange *ex)
 
 static void fail(struct elv_sim *w, struct exchange *ex)
 {
-    struct elv_event ev = {.kind = ELV_EV_NO_ANSWER, .id = ex->id};
+    struct elv_event ev = {.kind = ELV_EV_NO_ANSWER, .id = ex->id, .err = ex->gone};
     const uint32_t client = ex->client;
     finish(w, ex);
     w->stats.no_answers++;
     sim_deliver(w, client, &ev);
 }
 
-void net_fail_soon(struct elv_sim *w, struct exchange *ex)
+void net_fail_soon(struct elv_sim *w, struct exchange *ex, enum elv_err why)
 {
+    ex->gone = why;
     elv_sim_queue_push(&w->queue, w->now, AT_FAILED, 0, sim_hold(ex));
 }
 

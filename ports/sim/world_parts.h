@@ -27,6 +27,7 @@ struct exchange {
     uint32_t turn;  /* of the last notification seen */
     uint32_t epoch; /* which life of the server it goes to */
     uint32_t repeats;
+    enum elv_err gone; /* why it gets no answer */
     elv_time_us wait_us, sent_us;
     struct exchange *prev, *next; /* the client's outstanding ones, in order of sending */
 
@@ -195,7 +196,7 @@ void net_relink(struct elv_sim *w, uint32_t client);
 void net_reply(struct elv_sim *w, uint32_t server, const struct elv_action *a);
 void net_notify(struct elv_sim *w, uint32_t server, uint32_t number);
 void net_launch(struct elv_sim *w, struct exchange *ex); /* the first transmission */
-void net_fail_soon(struct elv_sim *w, struct exchange *ex);
+void net_fail_soon(struct elv_sim *w, struct exchange *ex, enum elv_err why);
 void net_event(struct elv_sim *w, const struct elv_sim_entry *e); /* AT_UP .. AT_PLAIN, AT_GONE */
 void net_drop(struct elv_sim *w, const struct elv_sim_entry *e); /* the same, when the world ends */
 void net_node_gone(struct elv_sim *w, uint32_t node);
