@@ -89,9 +89,10 @@ void elv_residual_begins(struct elv_residual *r, uint32_t assignment, uint32_t v
 /* The vector has to become the residual before its memory is used again. */
 bool elv_residual_unsettled(const struct elv_residual *r);
 
-/* For client/settle.c: `n` coordinates of the vector from `first` on, and what the server got of
- * them (NULL: nothing), become residual and velocity. Adds their squares to `*left2`. */
-void elv_residual_move(struct elv_residual *r, uint32_t first, const float *vector,
+/* For client/settle.c: `n` coordinates of the vector times `whole` from `first` on, and what the
+ * server got of them (NULL: nothing), become residual and velocity. Adds their squares to
+ * `*left2`. */
+void elv_residual_move(struct elv_residual *r, uint32_t first, const float *vector, double whole,
                        const float *sent, uint32_t n, double *left2);
 void elv_residual_scale(struct elv_residual *r, uint32_t first, uint32_t n, double factor);
 

@@ -556,8 +556,8 @@ void elv_session_unanswered(struct elv_client *c, uint32_t id, enum elv_err err)
         c->control.observation = 0;
         elv_session_poll(c, false);
     }
-    if (err == ELV_ERR_CANCELLED && elv_transfer_knows(&c->transfer, id))
-        elv_transfer_pause(&c->transfer, c->now); /* what was in flight goes over the new link */
+    if (err == ELV_ERR_CANCELLED) /* it goes over the new link, when its turn comes */
+        elv_transfer_unanswered(&c->transfer, id);
     if (id == 0 || id != c->control.id)
         return;                     /* else chunks have timers of their own */
     if (err == ELV_ERR_CANCELLED) { /* nobody failed */

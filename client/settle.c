@@ -20,7 +20,8 @@ void elv_settle_begin(struct elv_settling *s, struct elv_residual *residual,
 static enum elv_err keep_some(struct elv_settling *s)
 {
     const uint32_t n = smaller(s->residual->cfg.n - s->done, SLICE);
-    elv_residual_move(s->residual, s->done, s->delta->cfg.trained + s->done, NULL, n, &s->left2);
+    elv_residual_move(s->residual, s->done, s->delta->cfg.trained + s->done, s->delta->whole, NULL,
+                      n, &s->left2);
     s->done += n;
     return ELV_ERR_BUSY;
 }
@@ -55,8 +56,8 @@ static enum elv_err take_window(struct elv_settling *s)
     if (err != ELV_OK)
         return err;
     const float *vector = s->delta->cfg.trained + s->done;
-    elv_residual_move(s->residual, s->done, vector, sent, n, &s->left2);
-    s->vector2 += squares(vector, n);
+    elv_residual_move(s->residual, s->done, vector, s->delta->whole, sent, n, &s->left2);
+    s->vector2 += squares(vector, n) * s->delta->whole * s->delta->whole;
     s->done += n;
     if (s->decoder.left == 0) {
         s->reading = false;

@@ -159,11 +159,6 @@ struct elv_codec_choice elv_job_up(const struct elv_job *job, uint8_t codec, uin
 /* The most chunks an update in that codec has, of any version. 0: not one of the job's. */
 uint32_t elv_job_chunks_max(const struct elv_job *job, uint8_t codec);
 
-/* How many times the clip an update in that codec may be long, as it is decoded: clients add up in
- * another order, codecs round up, and what earlier updates left over comes on top of a clipped one.
- */
-double elv_job_norm_slack(const struct elv_job *job, uint8_t codec);
-
 /* The manifest this job makes for run `run`. Its texts view `job`. */
 void elv_job_manifest(const struct elv_job *job, const uint8_t run[ELV_RUN_ID_LEN],
                       struct elv_manifest *m);

@@ -61,20 +61,3 @@ uint32_t elv_job_chunks_max(const struct elv_job *job, uint8_t codec)
     }
     return 0;
 }
-
-/* Left over by an update of norm c are at most sqrt(1 - d) c, where d is the share of its square
- * that the codec keeps; that adds up to some c / d, of which an update delivers a share again.
- * These are bounds that honest clients stay below, not the least ones. */
-double elv_job_norm_slack(const struct elv_job *job, uint8_t codec)
-{
-    enum { ROUNDED = 2, LEFT_OVER = 4 };
-    const struct elv_codec_choice up = elv_job_up(job, codec, UINT32_MAX);
-    const struct elv_codec *c = elv_codec_by_id(up.id);
-    const double summed = 1.001;
-    if (!c->biased)
-        return summed;
-    if (job->feedback == ELV_JOB_FEEDBACK_NONE || !elv_codec_is_biased(c, up.param))
-        return ROUNDED * summed;
-    const double share = elv_codec_is_sparse(c) ? fabs((double)up.param) : 1.0;
-    return LEFT_OVER * summed / sqrt(share);
-}

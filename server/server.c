@@ -133,7 +133,6 @@ static void connect(struct elv_server *s)
     s->verify.n_params = job->model.n_shared;
     s->verify.bound = job->bound;
     s->verify.clip = job->clip;
-    s->verify.job = job;
     s->fold.value_bits = (int)s->scales.value_bits;
     s->fold.sum = s->cast.sum;
     s->fold.n_params = s->fold.zeroed = job->model.n_shared;

@@ -8,7 +8,6 @@
 #ifndef ELV_SERVER_VERIFY_H
 #define ELV_SERVER_VERIFY_H
 
-#include "job.h"
 #include "unpack.h"
 
 #define ELV_VERIFY_MAX 64u
@@ -26,8 +25,6 @@ struct elv_verify {
     uint32_t n_params;
     float bound; /* of a value */
     float clip;  /* of the L2 norm; 0: none */
-    const struct elv_job
-        *job; /* how much longer an update may be than the clip; NULL: not at all */
     struct elv_unpacked buf;
     struct elv_verify_item items[ELV_VERIFY_MAX];
     uint32_t n;

@@ -12,10 +12,12 @@
 #     learn     the cheap models of learning                swarm     simulated clients, messages as times
 #     deploy    simulated clients with every message
 #     transfer  bodies over bad links, beside block-wise transfer
+#     goodput   the same on virtual time, over many kinds of links
 #     deploy    simulated clients with every message  rotate    coding after a random rotation
 #     deploy    simulated clients with every message         fold      verifying and folding updates
 #     deploy    simulated clients with every message        rotate    coding after a random rotation
-#     quant     coding in 1 to 32 bits a value
+#     transfer  bodies over bad links, beside block-wise transfer
+#     quant     coding in 1 to 32 bits a value              sparse    coding the largest values only
 #
 # Prints one line for each figure,
 #
@@ -38,11 +40,11 @@ mkdir -p build
     exit 1
 }
 
-[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy transfer
+[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy transfer goodput
 [ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy rotate
 [ $# -gt 0 ] || set -- round commits start store kernels fold coap zipline dbw learn swarm deploy
 [ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy \
-    rotate quant
+    transfer rotate quant sparse
 status=0
 for name in "$@"; do
     program=build/release/tests/bench_$name

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests of the client.
+elv_test(test_choke elv_client)
 elv_test(test_link elv_client)
 elv_test(test_transfer elv_client)
+elv_test(test_client_memory elv_client)
 elv_test(test_delta elv_client)
 elv_test(test_residual elv_client)
 elv_test(test_client elv_client client_world.c fake_disk.c)

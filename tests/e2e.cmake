@@ -27,7 +27,7 @@ set_tests_properties(e2e_live_dbw e2e_live_ebsp PROPERTIES LABELS slow RUN_SERIA
 elv_e2e(e2e_lossy 300)
 elv_e2e(e2e_profiles 300)
 elv_e2e(e2e_report 300)
-elv_program(e2e_resume_main relay.c elv_port_sim)
+elv_program(e2e_resume_main relay.c elv_client elv_port_sim)
 elv_e2e(e2e_resume 300)
 elv_e2e(e2e_run 180)
 elv_e2e(e2e_same_bytes 180)
@@ -53,4 +53,9 @@ if(NOT ELV_SANITIZE AND NOT ELV_FUZZ)
     add_test(NAME papers_quick COMMAND sh ${PROJECT_SOURCE_DIR}/examples/papers/run.sh --quick
         --build ${PROJECT_BINARY_DIR})
     set_tests_properties(papers_quick PROPERTIES LABELS slow TIMEOUT 900)
+    if(EXISTS /usr/share/datasets/fashion-mnist)
+        add_test(NAME codecs_quick COMMAND sh ${PROJECT_SOURCE_DIR}/examples/codecs.sh --quick
+            --build ${PROJECT_BINARY_DIR} --out ${CMAKE_CURRENT_BINARY_DIR}/codecs_quick)
+        set_tests_properties(codecs_quick PROPERTIES TIMEOUT 600)
+    endif()
 endif()

@@ -433,7 +433,7 @@ static void the_largest_messages_fit(void **state)
 static void every_reason_has_a_word_of_its_own(void **state)
 {
     (void)state;
-    for (int i = 0; i <= ELV_REASON_NO_SUCH_JOB; i++) {
+    for (int i = 0; i <= ELV_REASON_PATH; i++) {
         const char *word = elv_reason_text((enum elv_reason)i);
         assert_string_not_equal(word, "unknown");
         for (int j = 0; j < i; j++)

@@ -109,7 +109,7 @@ static double norm2_of(const struct elv_swarm *s, const float *v)
 static bool is_sound(const struct elv_swarm *s, const struct elv_swarm_work *w, double norm2)
 {
     const struct elv_view view = view_of(s, w, 0);
-    const double most = (double)s->job->clip * elv_job_norm_slack(s->job, s->job->up[0].id);
+    const double most = (double)s->job->clip * 1.001;
     uint32_t bad = 0;
     s->cfg.kernels->check(&bad, &view, s->job->bound);
     return bad == 0 && (s->job->clip <= 0.0f || norm2 <= most * most);
