@@ -35,6 +35,7 @@ static const struct fleet_key sparse[] = {
     {"transfer", "up", "topk 0.05"},
     {"transfer", "momentum_correction", "0.5"},
     {"transfer", "warm_up", "3"},
+    {"transfer", "clip", "0.3"},
     {"transfer", "down", "ternary 0.05"},
     {"job", "rounds", "6"},
     {"transfer", "deflate", "on"},

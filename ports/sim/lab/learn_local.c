@@ -15,6 +15,7 @@ struct own { /* a client's, once it has trained */
     struct elv_residual residual;
     struct elv_delta_cfg made; /* of the vector */
     float *vector;             /* f32 [n_shared] as it was sent, until that is decided */
+    double whole;              /* see struct elv_delta */
     void *memory;              /* residual and velocity */
 };
 
@@ -314,6 +315,7 @@ static enum elv_err keep_vector(struct elv_lab_local *l, struct own *o,
         return ELV_ERR_MEMORY;
     memcpy(o->vector, l->trained, n * sizeof *o->vector);
     o->made = l->delta.cfg;
+    o->whole = l->delta.whole;
     o->made.trained = o->vector;
     elv_residual_made(&o->residual, t->assignment, t->version, l->delta.learnt);
     return ELV_OK;
@@ -322,7 +324,7 @@ static enum elv_err keep_vector(struct elv_lab_local *l, struct own *o,
 static void settle(struct elv_lab_local *l, struct own *o)
 {
     struct elv_settling s;
-    elv_delta_resume(&l->delta, &o->made);
+    elv_delta_resume(&l->delta, &o->made, o->whole);
     if (o->residual.saved.vector == ELV_VECTOR_ACCEPTED)
         run_delta(l); /* where its chunks start */
     elv_settle_begin(&s, &o->residual, &l->delta);
