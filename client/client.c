@@ -86,10 +86,17 @@ static void on_response(struct elv_client *c, const struct elv_event *ev)
 {
     c->renew = false;
     elv_link_heard(&c->link, c->now, elv_rto(&c->transfer.flow.rtt), &c->rng);
-    if (elv_transfer_knows(&c->transfer, ev->id))
+    if (elv_transfer_knows(&c->transfer, ev->id)) {
+        elv_choke_clear(&c->choke);
         elv_assignment_chunk(c, ev->id, &ev->response);
-    else
-        elv_session_answer(c, ev->id, &ev->response);
+        return;
+    }
+    const bool asked = ev->id == c->control.id || ev->id == c->control.observation;
+    elv_session_answer(c, ev->id, &ev->response);
+    if (!elv_assignment_transfers(c))
+        elv_choke_clear(&c->choke);
+    else if (asked && elv_choke_answered(&c->choke, c->now))
+        elv_assignment_choked(c);
 }
 
 static void on_event(struct elv_client *c, const struct elv_event *ev)

@@ -6,12 +6,12 @@
 enum {
     SECOND = 1000000,
     SHORT_US = 10000,              /* a queue as short as that is not worth a thought */
-    CONFIRM_US = 5 * SECOND,       /* how long a shortest time is believed, or */
+    CONFIRM_US = 8 * SECOND,       /* how long a shortest time is believed, or */
     CONFIRM_FIRST_US = 2 * SECOND, /* the first of a start may have seen somebody else's queue */
     CONFIRM_TRIPS = 20,            /* so many of it: a long path is not drained all the time */
     ROUNDS_LEAST = 4,
     ROUNDS_QUEUE = 2, /* what was possible a while ago is not any more */
-    SPARE = 2,        /* beyond the path's own */
+    SPARE = 3,        /* beyond the path's own */
     FLAT_MAX = 3,     /* round trips without growth that end the quick start */
     SLOW_MAX = 4,     /* answers in a row out of a queue that do */
     DRAIN_EVERY = 8,  /* round trips between drains for a queue */
@@ -128,7 +128,7 @@ static void adjust(struct elv_flow *f)
     }
     if (rate_of(f) == 0)
         return;
-    if (f->quick) /* twice what the path carried so far: no more than a round trip too much */
+    if (f->quick) /* not far beyond what the path carried so far: a round trip tells */
         set_window(f, smaller(f->window + 1, larger(filling(f, 7), ELV_WINDOW_FIRST) + SPARE));
     else
         set_window(
@@ -154,13 +154,12 @@ static void end_quick_start(struct elv_flow *f, elv_time_us now)
 
 /* Sending. */
 
+/* A window is spread over two thirds of a round trip, or half of one in the quick start. */
 static void pace(struct elv_flow *f, elv_time_us now)
 {
-    const uint64_t rate = rate_of(f);
-    if (rate == 0)
+    if (!f->rtt.measured)
         return;
-    const uint64_t each = (uint64_t)SECOND * RATE_SCALE / rate;
-    const elv_time_us gap = (elv_time_us)(f->quick ? each * 2 / 5 : each * 2 / 3);
+    const elv_time_us each = f->rtt.smoothed / f->window, gap = f->quick ? each / 2 : each * 2 / 3;
     f->pace_us = longer(f->pace_us, now - PACE_BURST_US - 2 * gap) + gap;
 }
 
@@ -284,7 +283,7 @@ static void watch_queue(struct elv_flow *f, elv_time_us now, elv_time_us took)
                      f->rtt.smoothed > f->least + f->least / 2;
     if (!old && !(rested && (is_queueing(f) || dip)))
         return;
-    drain(f, now, f->window / 4);
+    drain(f, now, f->window / 3);
     f->overdue = old;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* client/flow.h - how many requests a path bears in flight, and how close together.
  *
- * About 1.25 x delivery rate x the shortest round trip, and two more, between 1 and what the server
- * granted. The rate is the largest of the last round trips; each sample is what was answered
+ * About 1.25 x delivery rate x the shortest round trip, and three more, between 1 and what the
+ * server granted. The rate is the largest of the last round trips; each sample is what was answered
  * between the sending of a request and its answer. So the window follows what the path carries. A
  * request lost by itself does not shrink it: the share that is always lost is measured, and made up
  * for. What does: answers that take more than twice the shortest time, which means a queue, and
@@ -10,9 +10,9 @@
  *
  * In the beginning, and after a silence, the window grows by one with each answer until the rate no
  * longer grows or a queue is seen. The shortest time is that of some seconds; when nothing has
- * confirmed it for so long, or the answers take twice as long, the window shrinks to a quarter for
+ * confirmed it for so long, or the answers take twice as long, the window shrinks to a third for
  * a round trip. That drains the queue; if it does not shorten the round trip then the path is what
- * got longer. The two more, alike for all, are what makes several transfers share a path fairly:
+ * got longer. The three more, alike for all, are what makes several transfers share a path fairly:
  * who has less gets relatively more.
  *
  * Sources: Cardwell, Cheng, Gunn, Yeganeh, Jacobson, "BBR: Congestion-Based Congestion Control",
@@ -80,7 +80,7 @@ struct elv_flow { /* read what you like, change nothing */
 
     /* Losses. */
     uint32_t n_answered, n_lost;   /* since they were last judged */
-    uint8_t loss[ELV_FLOW_LOSSES]; /* share lost x 256, of the latest stretches */
+    uint8_t loss[ELV_FLOW_LOSSES]; /* share lost of the latest stretches; UINT8_MAX: all */
     uint32_t n_losses;
 
     elv_time_us pace_us; /* nothing is sent before */

@@ -150,13 +150,20 @@ static enum elv_err plan_with(struct elv_client *c, const struct elv_manifest *m
     return ELV_OK;
 }
 
+static bool can_run(const struct elv_client *c, uint8_t codec)
+{
+    const struct elv_client_cfg *cfg = &c->cfg;
+    return elv_codec_by_id(codec) != NULL &&
+           (cfg->n_codecs == 0 || memchr(cfg->codecs, codec, cfg->n_codecs) != NULL);
+}
+
 /* Whether this device takes part with that codec: without room for a residual it leaves those that
  * need one to others. */
 static bool offers(const struct elv_client *c, const struct elv_manifest *m,
                    const struct elv_codec_choice *up)
 {
     const bool wants = m->feedback != ELV_FEEDBACK_NONE && elv_residual_helps(up);
-    return elv_codec_by_id(up->id) != NULL && (!wants || c->memory.residual != NULL);
+    return can_run(c, up->id) && (!wants || c->memory.residual != NULL);
 }
 
 static bool offers_any(const struct elv_client *c, const struct elv_manifest *m)

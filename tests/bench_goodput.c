@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/transfer_track.h"
 
@@ -29,37 +28,56 @@ static double block1(const struct elv_sim_way *up, const struct elv_sim_way *dow
     return TRACK_VALUES / time;
 }
 
-static void one(const char *name, const struct elv_sim_way *up, const struct elv_sim_way *down,
-                bool upload, uint32_t n, uint32_t header)
+enum { TIMES = 5 };
+#define LONG_US (INT64_C(3600) * 1000000)
+
+struct figures {
+    double rate, repeated; /* bytes of the model per second; share sent again */
+    elv_time_us queue;     /* the longest wait for the line */
+};
+
+static struct figures measure(const struct elv_sim_way *up, const struct elv_sim_way *down,
+                              bool upload, uint32_t n, uint32_t header)
 {
-    struct track k;
-    double total = 0.0, repeated = 0.0;
-    elv_time_us wait = 0;
-    enum { TIMES = 5 };
+    struct figures f = {0};
     for (uint64_t seed = 1; seed <= TIMES; seed++) {
+        struct track k;
         track_open(&k, up, down, seed);
         k.header = header;
         track_enter(&k, &racers[0], upload, n, ELV_WINDOW_MAX, 1);
-        const bool done = track_run(&k, (elv_time_us)3600 * 1000000);
-        if (!done || k.broken != NULL) {
-            printf("%s: %s\n", name, k.broken ? k.broken : "not done");
+        if (!track_run(&k, LONG_US) || k.broken != NULL) {
+            fprintf(stderr, "bench_goodput: %s\n", k.broken != NULL ? k.broken : "not done");
             exit(1);
         }
-        total += (double)n * TRACK_VALUES / ((double)racers[0].done_us / 1e6);
-        repeated += racers[0].n_repeated;
-        const struct elv_sim_fates *f = upload ? &k.fates_up : &k.fates_down;
-        wait = f->wait_longest_us > wait ? f->wait_longest_us : wait;
+        const struct elv_sim_fates *fates = upload ? &k.fates_up : &k.fates_down;
+        f.rate += (double)n * TRACK_VALUES * 1e6 / (double)racers[0].done_us / TIMES;
+        f.repeated += (double)racers[0].n_repeated / n / TIMES;
+        f.queue = fates->wait_longest_us > f.queue ? fates->wait_longest_us : f.queue;
         track_close(&k);
     }
-    const double ours = total / TIMES, theirs = block1(up, down, upload);
-    printf("bench goodput_%s_%s %.0f bytes/s ref block1 %.0f ratio %.1f  # repeats %.1f%% longest "
-           "queue %" PRId64 " ms%s",
-           name, upload ? "up" : "down", ours, theirs, ours / theirs, 100.0 * repeated / TIMES / n,
-           wait / 1000, "");
-    const struct elv_sim_way *way = upload ? up : down;
-    if (way->bps != 0)
-        printf(" of the line %.1f%%", 100.0 * ours / way->bps);
+    return f;
+}
+
+static void one(const char *name, const struct elv_sim_way *up, const struct elv_sim_way *down,
+                bool upload, uint32_t n, uint32_t header)
+{
+    const struct figures f = measure(up, down, upload, n, header);
+    const double theirs = block1(up, down, upload);
+    const struct elv_sim_way *laden = upload ? up : down;
+    printf("bench goodput_%s_%s %.0f bytes/s ref block1 %.0f ratio %.1f\n", name,
+           upload ? "up" : "down", f.rate, theirs, f.rate / theirs);
+    printf("goodput_%s_%s sent %.1f %% again, waited %" PRId64 " ms at most", name,
+           upload ? "up" : "down", 100.0 * f.repeated, f.queue / 1000);
+    if (laden->bps != 0)
+        printf(", filled %.1f %% of the line", 100.0 * f.rate / laden->bps);
     printf("\n");
+}
+
+static void both(const char *name, const struct elv_sim_way *up, const struct elv_sim_way *down,
+                 uint32_t n, uint32_t header)
+{
+    one(name, up, down, true, n, header);
+    one(name, up, down, false, n, header);
 }
 
 static struct elv_sim_way way(elv_time_us delay, uint32_t bps, uint32_t queue, uint32_t loss_ppm)
@@ -68,59 +86,51 @@ static struct elv_sim_way way(elv_time_us delay, uint32_t bps, uint32_t queue, u
         .delay = {.min_us = delay}, .bps = bps, .queue_bytes = queue, .loss_ppm = loss_ppm};
 }
 
-static void share(uint32_t n_racers, elv_time_us apart, uint32_t loss)
+/* Transfers that start one after the other on 1 Mbit/s: what the poorest got of an even share. */
+static void share(uint32_t n, elv_time_us apart)
 {
     struct track k;
-    const struct elv_sim_way w = way(50000, 125000, 64000, loss);
+    const struct elv_sim_way w = way(50000, 125000, 64000, 0);
+    uint32_t before[TRACK_RACERS_MAX], all = 0, least = UINT32_MAX;
     track_open(&k, &w, &w, 1);
-    for (uint32_t i = 0; i < n_racers; i++)
+    for (uint32_t i = 0; i < n; i++)
         track_enter(&k, &racers[i], true, 10000, ELV_WINDOW_MAX, 1 + i * apart);
-    for (elv_time_us t = 5; t <= 40; t += 5) {
-        uint32_t before[TRACK_RACERS_MAX], all = 0;
-        for (uint32_t i = 0; i < n_racers; i++)
-            before[i] = racers[i].t.have.n_set;
-        k.fates_up.wait_longest_us = 0;
-        track_run(&k, t * 1000000);
-        printf("share %u apart %d ms: to %2d s ", n_racers, (int)(apart / 1000), (int)t);
-        for (uint32_t i = 0; i < n_racers; i++)
-            all += racers[i].t.have.n_set - before[i];
-        for (uint32_t i = 0; i < n_racers; i++)
-            printf(" %4.1f%%", 100.0 * (racers[i].t.have.n_set - before[i]) / all);
-        printf("  fill %.1f%% queue %d ms, least %d ms w %u\n", all * 1000.0 / 5 / 125000 * 100,
-               (int)(k.fates_up.wait_longest_us / 1000), (int)(racers[0].t.flow.least / 1000),
-               racers[0].t.flow.window);
+    track_run(&k, n * apart + 3000000);
+    for (uint32_t i = 0; i < n; i++)
+        before[i] = racers[i].t.have.n_set;
+    k.fates_up.wait_longest_us = 0;
+    track_run(&k, n * apart + 23000000);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t got = racers[i].t.have.n_set - before[i];
+        all += got;
+        least = got < least ? got : least;
     }
+    printf("bench goodput_share_of_%u %.2f even ref budget 0.80 ratio %.2f\n", n,
+           (double)least * n / all, (double)least * n / all / 0.8);
+    printf("goodput_share_of_%u filled %.1f %% of the line, waited %" PRId64 " ms at most\n", n,
+           all * (double)TRACK_VALUES / 20 / 1250, k.fates_up.wait_longest_us / 1000);
     track_close(&k);
 }
 
 int main(void)
 {
     const struct elv_sim_profile *p;
-    for (size_t i = 0; (p = elv_sim_profile_at(i)) != NULL; i++) {
-        const uint32_t n = p->up.bps < 10000 ? 80 : 1000;
-        one(p->name, &p->up, &p->down, true, n, TRACK_IP_UDP);
-        one(p->name, &p->up, &p->down, false, n, TRACK_IP_UDP);
-    }
-    static const elv_time_us trips[] = {50, 100};
-    static const uint32_t losses[] = {0, 10000, 50000};
+    for (size_t i = 0; (p = elv_sim_profile_at(i)) != NULL; i++)
+        both(p->name, &p->up, &p->down, p->up.bps < 10000 ? 80 : 1000, TRACK_IP_UDP);
+    static const int trips[] = {50, 100}, losses[] = {0, 1, 5};
     for (int t = 0; t < 2; t++) {
         for (int l = 0; l < 3; l++) {
             char name[32];
-            snprintf(name, sizeof name, "%d_ms_%u", (int)trips[t], losses[l] / 10000);
-            const struct elv_sim_way w = way(trips[t] * 500, 0, 0, losses[l]);
-            one(name, &w, &w, true, 1000, 0);
-            one(name, &w, &w, false, 1000, 0);
+            snprintf(name, sizeof name, "%d_ms_%d_pct", trips[t], losses[l]);
+            const struct elv_sim_way w = way(trips[t] * 500, 0, 0, (uint32_t)losses[l] * 10000);
+            both(name, &w, &w, 1000, 0);
         }
     }
-    for (int l = 0; l < 3; l += 2) {
-        const struct elv_sim_way w = way(50000, 125000, 64000, losses[l]);
-        one(l == 0 ? "mbit" : "mbit_5", &w, &w, true, 2000, 0);
-        one(l == 0 ? "mbit" : "mbit_5", &w, &w, false, 2000, 0);
-    }
-    share(2, 0, 0);
-    share(2, 3000000, 0);
-    share(2, 3000000, 50000);
-    share(4, 1000000, 0);
-    share(8, 500000, 0);
+    const struct elv_sim_way clean = way(50000, 125000, 64000, 0),
+                             bad = way(50000, 125000, 64000, 50000);
+    both("1_mbit_0_pct", &clean, &clean, 2000, 0);
+    both("1_mbit_5_pct", &bad, &bad, 2000, 0);
+    for (uint32_t n = 2; n <= 8; n *= 2)
+        share(n, 1000000);
     return 0;
 }

@@ -118,7 +118,7 @@ static void two_transfers_share_a_megabit(void **state)
             track_enter(&k, &racers[0], upload, 6000, GRANT, 1);
             track_enter(&k, &racers[1], upload, 6000, GRANT, 1 + later[i]);
             struct elv_sim_fates *f = upload ? &k.fates_up : &k.fates_down;
-            const elv_time_us both = later[i] + 1 * SECOND;
+            const elv_time_us both = later[i] + 3 * SECOND;
             track_run(&k, both);
             const elv_time_us starting = f->wait_longest_us;
             f->wait_longest_us = 0;
@@ -268,6 +268,33 @@ static void what_the_receiver_has_is_not_sent_again(void **state)
     }
 }
 
+/* A server that restarts, or an address that is another one: what was on its way is gone, and it
+ * takes a silence and a handshake to go on. */
+static void a_lost_association_costs_two_windows_at_most(void **state)
+{
+    (void)state;
+    enum { N = 10000, TIMES = 20 };
+    for (int upload = 0; upload < 2; upload++) {
+        struct track k;
+        const struct elv_sim_way w = way(25 * MS, 4 * MBIT, upload ? 10000 : 0);
+        struct elv_rng rng = elv_rng_of((struct elv_rng_key){.seed = 7});
+        track_open(&k, &w, &w, 1);
+        track_enter(&k, &racers[0], upload, N, GRANT, 1);
+        for (uint32_t i = 0; i < TIMES; i++) {
+            const uint32_t at = N / TIMES * i + elv_rng_below(&rng, N / TIMES);
+            while (racers[0].t.have.n_set < at)
+                track_run(&k, k.now + MS);
+            track_cut(&racers[0]);
+        }
+        assert_true(track_run(&k, 300 * SECOND));
+        assert_null(k.broken);
+        assert_in_range(racers[0].n_relinks, TIMES, 2 * TIMES);
+        const uint64_t lost = elv_sim_fates_lost(&k.fates_up) + elv_sim_fates_lost(&k.fates_down);
+        assert_in_range(racers[0].n_sent, N, N + lost + TIMES * 2 * GRANT);
+        track_close(&k);
+    }
+}
+
 /* After a second of the start the path gets three times as long, then half again. */
 static void a_path_that_gets_longer_is_learnt(void **state)
 {
@@ -320,6 +347,7 @@ int main(void)
         cmocka_unit_test(long_round_trips_repeat_nothing_that_arrives),
         cmocka_unit_test(a_narrow_link_carries_a_round_in_seconds),
         cmocka_unit_test(what_the_receiver_has_is_not_sent_again),
+        cmocka_unit_test(a_lost_association_costs_two_windows_at_most),
         cmocka_unit_test(a_path_that_gets_longer_is_learnt),
         cmocka_unit_test(a_silence_is_answered_with_one_request_at_a_time),
     };

@@ -152,6 +152,14 @@ static void send(struct track *k, struct racer *r)
         r->id++;
         ask(k, r, &s);
     }
+    uint32_t flying = 0;
+    for (uint32_t i = 0; i < r->t.n_flights; i++) {
+        const struct elv_flight *f = &r->t.flights[i];
+        flying += f->state == ELV_FLIGHT_FLYING;
+        promise(k, f->state == ELV_FLIGHT_FREE || !elv_bitmap_get(&r->t.have, f->chunk),
+                "a chunk that is there is still waited for");
+    }
+    promise(k, flying == r->t.n_flying, "flights are miscounted");
     promise(k, r->t.n_flying <= most + 1, "more is in flight than the window allows");
     promise(k, r->t.flow.window <= r->t.flow.grant && r->t.flow.window > 0,
             "the window is beyond the grant");
