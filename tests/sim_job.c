@@ -211,14 +211,14 @@ bool sim_job_is_wide(uint64_t seed)
 {
     struct elv_rng rng =
         elv_rng_of((struct elv_rng_key){.seed = seed, .round = 58, .purpose = ELV_RNG_TEST});
-    return elv_rng_below(&rng, 6) == 0;
+    return elv_rng_below(&rng, 12) == 0;
 }
 
 static void put_transfer(struct draft *d, uint64_t seed)
 {
     const char *up = ANY(d, codecs), *down = ANY(d, codecs);
     if (sim_job_is_wide(seed)) {
-        put(d, "model", "layers", "dense 700 relu, dense 3");
+        put(d, "model", "layers", "dense 500 relu, dense 3");
         put(d, "transfer", "up", "f32");
         put(d, "transfer", "down", "f32");
     } else {
