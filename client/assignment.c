@@ -346,15 +346,23 @@ static struct elv_request chunk_request(struct elv_client *c, uint32_t chunk, ui
                                 .body = {bytes, len}};
 }
 
-static bool transferring(const struct elv_client *c)
+bool elv_assignment_transfers(const struct elv_client *c)
 {
     return (c->phase == ELV_CLIENT_FETCHING && c->fetching) ||
            (c->phase == ELV_CLIENT_UPLOADING && !held_up(c));
 }
 
+/* Said now, so that nobody waits until the deadline for what cannot come. */
+void elv_assignment_choked(struct elv_client *c)
+{
+    c->stats.choked++;
+    elv_choke_clear(&c->choke);
+    fail(c, ELV_REASON_PATH);
+}
+
 void elv_assignment_send(struct elv_client *c, struct elv_actions *out)
 {
-    if (c->work.id != 0 || !transferring(c))
+    if (c->work.id != 0 || !elv_assignment_transfers(c))
         return;
     elv_transfer_expire(&c->transfer, c->now);
     for (uint32_t i = 0; i < c->cfg.burst; i++) {
@@ -365,6 +373,7 @@ void elv_assignment_send(struct elv_client *c, struct elv_actions *out)
         forget(out, t.forget[1]);
         elv_session_send(c, out, chunk_request(c, t.chunk, c->memory.chunks + i * ELV_CHUNK_MAX),
                          false);
+        elv_choke_sent(&c->choke, c->now);
         c->stats.chunks_sent++;
         c->stats.chunks_repeated += t.repeated;
     }

@@ -43,6 +43,9 @@ bool elv_assignment_verdict(struct elv_client *c, const struct elv_verdict *v);
 
 /* Moves on, and starts the work that is due. */
 void elv_assignment_work(struct elv_client *c, struct elv_actions *out);
+bool elv_assignment_transfers(const struct elv_client *c); /* chunks are wanted, or to be sent */
+/* They do not get through: the assignment is given up. */
+void elv_assignment_choked(struct elv_client *c);
 /* Sends chunks that are due. */
 void elv_assignment_send(struct elv_client *c, struct elv_actions *out);
 elv_time_us elv_assignment_deadline(const struct elv_client *c);

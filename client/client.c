@@ -9,6 +9,8 @@
  * the control requests forgotten, and what is stored. */
 enum { ACTIONS_BESIDES = 6 + ELV_FORGET_MAX + ELV_PERSIST_ACTIONS, ACTIONS_PER_CHUNK = 3 };
 
+enum { OVERSLEPT_US = 1000000 }; /* later than any port is by itself */
+
 enum { BURST_MAX = 32, WINDOW_LIMIT = 1024 };
 
 static struct elv_client_cfg with_defaults(const struct elv_client_cfg *cfg)
@@ -72,6 +74,7 @@ enum elv_err elv_client_init(struct elv_client *c, const struct elv_client_cfg *
     *c = (struct elv_client){.cfg = full, .mem = mem, .mem_len = len, .work = {.duty = full.duty}};
     c->fixed = elv_arena_of(mem, len);
     cut(&c->fixed, &full, &c->memory, &c->persist);
+    c->wake_us = ELV_NEVER;
     c->rng = elv_rng_of((struct elv_rng_key){.seed = full.jitter_seed, .purpose = ELV_RNG_JITTER});
     if (mem == NULL || c->fixed.err != ELV_OK)
         return ELV_ERR_SPACE;
@@ -83,10 +86,17 @@ static void on_response(struct elv_client *c, const struct elv_event *ev)
 {
     c->renew = false;
     elv_link_heard(&c->link, c->now, elv_rto(&c->transfer.flow.rtt), &c->rng);
-    if (elv_transfer_knows(&c->transfer, ev->id))
+    if (elv_transfer_knows(&c->transfer, ev->id)) {
+        elv_choke_clear(&c->choke);
         elv_assignment_chunk(c, ev->id, &ev->response);
-    else
-        elv_session_answer(c, ev->id, &ev->response);
+        return;
+    }
+    const bool asked = ev->id == c->control.id || ev->id == c->control.observation;
+    elv_session_answer(c, ev->id, &ev->response);
+    if (!elv_assignment_transfers(c))
+        elv_choke_clear(&c->choke);
+    else if (asked && elv_choke_answered(&c->choke, c->now))
+        elv_assignment_choked(c);
 }
 
 static void on_event(struct elv_client *c, const struct elv_event *ev)
@@ -129,6 +139,27 @@ static bool may_end(const struct elv_client *c)
     return c->phase == ELV_CLIENT_ENDED && c->work.id == 0 && !elv_persist_waits(&c->persist);
 }
 
+static elv_time_us deadline(const void *self)
+{
+    const struct elv_client *c = self;
+    if (c->phase == ELV_CLIENT_ENDED)
+        return !c->end_told && may_end(c) ? c->now : ELV_NEVER;
+    const elv_time_us session = elv_session_deadline(c);
+    const elv_time_us assignment = elv_assignment_deadline(c);
+    return session < assignment ? session : assignment;
+}
+
+/* Called long after it asked to be: the device slept, or the process was stopped. Answers may have
+ * come meanwhile and not been looked at, so the time is taken out of all waiting; else everything
+ * in flight would be sent again, and a new association opened, before the first of them is read. */
+static void notice_sleep(struct elv_client *c)
+{
+    if (c->wake_us == ELV_NEVER || c->now - c->wake_us < OVERSLEPT_US)
+        return;
+    elv_transfer_slept(&c->transfer, c->now - c->wake_us);
+    elv_link_slept(&c->link, c->now - c->wake_us);
+}
+
 static void step(void *self, const struct elv_event *ev, struct elv_actions *out)
 {
     struct elv_client *c = self;
@@ -138,6 +169,7 @@ static void step(void *self, const struct elv_event *ev, struct elv_actions *out
     out->n = 0;
     if (c->end_told)
         return;
+    notice_sleep(c);
     on_event(c, ev);
     elv_session_tick(c);
     /* Work and phases first: they decide what is to be asked. A new association comes before what
@@ -153,16 +185,8 @@ static void step(void *self, const struct elv_event *ev, struct elv_actions *out
         out->at[out->n++] = (struct elv_action){.kind = ELV_DO_END, .id = c->exit_code};
         c->end_told = true;
     }
-}
-
-static elv_time_us deadline(const void *self)
-{
-    const struct elv_client *c = self;
-    if (c->phase == ELV_CLIENT_ENDED)
-        return !c->end_told && may_end(c) ? c->now : ELV_NEVER;
-    const elv_time_us session = elv_session_deadline(c);
-    const elv_time_us assignment = elv_assignment_deadline(c);
-    return session < assignment ? session : assignment;
+    const elv_time_us wake = deadline(c);
+    c->wake_us = wake > c->now ? wake : c->now;
 }
 
 static enum elv_err run(void *self, const struct elv_compute *work, uint32_t budget)

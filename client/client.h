@@ -15,6 +15,7 @@
 #define ELV_CLIENT_CLIENT_H
 
 #include "base.h"
+#include "choke.h"
 #include "control.h"
 #include "delta.h"
 #include "link.h"
@@ -81,6 +82,7 @@ struct elv_client_stats { /* only ever grow */
     uint64_t replayed;       /* chunks of downloads read back, likewise, */
     uint64_t resumed;        /* and finished updates taken up again */
     uint64_t store_failures; /* STOREs that failed; what they were about is not kept */
+    uint64_t choked;         /* transfers given up because the path carries no chunks */
     uint64_t superseded; /* assignments that ended without a decision: others took their place, */
     uint64_t expired;    /* or their time was up before there was anything to send */
     uint64_t accepted, failed, declined;  /* commits by what they said, once decided */
@@ -91,6 +93,7 @@ struct elv_client { /* read what you like, change nothing */
     struct elv_client_cfg cfg;
     struct elv_client_stats stats;
     elv_time_us now;
+    elv_time_us wake_us; /* when the last step wanted to be called again */
     struct elv_rng rng;
     uint32_t last_id;
     uint32_t exit_code; /* ENDED: and why, for a refusal */
@@ -118,6 +121,7 @@ struct elv_client { /* read what you like, change nothing */
     struct elv_control control;
     struct elv_link link;
     struct elv_transfer transfer;
+    struct elv_choke choke;
     elv_time_us poll_us;     /* when to ask for the ticket */
     elv_time_us poll_min_us; /* the server does not want to be asked before */
     uint32_t n_auth;         /* links refused in a row before the first join */

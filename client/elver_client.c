@@ -321,7 +321,8 @@ static void log_transfer(const struct program *p)
 {
     const struct elv_client_stats *s = &p->client.stats;
     const bool down = p->phase == ELV_CLIENT_FETCHING && p->client.phase == ELV_CLIENT_LOADING;
-    const bool up = p->phase == ELV_CLIENT_UPLOADING && p->client.phase == ELV_CLIENT_COMMITTING;
+    const bool up = p->phase == ELV_CLIENT_UPLOADING && p->client.phase == ELV_CLIENT_COMMITTING &&
+                    p->client.commit.status == ELV_STATUS_DONE;
     if (!down && !up)
         return;
     struct elv_log_line l = elv_log_begin(&p->log, ELV_LOG_INFO, down ? "fetched" : "uploaded");
@@ -332,6 +333,17 @@ static void log_transfer(const struct program *p)
     elv_log_u64(&l, "chunks_repeated", s->chunks_repeated);
     elv_log_u64(&l, "chunks_replayed", s->replayed);
     elv_log_u64(&l, "bytes", down ? s->bytes_down : s->bytes_up);
+    elv_log_end(&l);
+}
+
+/* The one cause that only somebody at the device can mend. */
+static void log_choked(struct program *p)
+{
+    struct elv_log_line l = elv_log_begin(&p->log, ELV_LOG_WARN, "choked");
+    elv_log_u64(&l, "assignment", p->client.ticket.assignment);
+    elv_log_text(&l, "reason",
+                 "small messages are answered and chunks are not: the path seems to drop datagrams "
+                 "of 1,200 bytes, look for its MTU");
     elv_log_end(&l);
 }
 
@@ -348,6 +360,8 @@ static void follow(struct program *p)
     log_counter(p, "replayed", p->told.replayed, s->replayed);
     log_counter(p, "trained", p->told.trainings, s->trainings);
     log_accepted(p);
+    if (p->told.choked != s->choked)
+        log_choked(p);
     log_counter(p, "cancelled", p->told.cancelled, s->cancelled);
     log_counter(p, "failed", p->told.failed, s->failed);
     log_counter(p, "declined", p->told.declined, s->declined);

@@ -367,3 +367,12 @@ void elv_flow_answered(struct elv_flow *f, elv_time_us now, const struct elv_flo
     judge_losses(f);
     adjust(f);
 }
+
+void elv_flow_slept(struct elv_flow *f, elv_time_us us)
+{
+    f->delivered_us += us;
+    f->first_us += us;
+    f->least_us += us;
+    f->drain_us += us;
+    f->drained_us += us;
+}

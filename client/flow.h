@@ -110,6 +110,8 @@ void elv_flow_found(struct elv_flow *f);
 /* How many requests in a row may stay without an answer by the losses that are usual here; 1 or
  * more. */
 uint32_t elv_flow_patience(const struct elv_flow *f);
+/* A stretch of time that does not count: the device slept. */
+void elv_flow_slept(struct elv_flow *f, elv_time_us us);
 /* There is nothing more to send although the window has room for it. */
 void elv_flow_idle(struct elv_flow *f, uint32_t n_flying);
 

@@ -25,6 +25,8 @@ void elv_link_heard(struct elv_link *l, elv_time_us now, elv_time_us rto, struct
     measure_from(l, now, rto, rng);
 }
 
+void elv_link_slept(struct elv_link *l, elv_time_us us) { l->quiet_since += us; }
+
 void elv_link_idle(struct elv_link *l) { l->asking = false; }
 
 elv_time_us elv_link_deadline(const struct elv_link *l)

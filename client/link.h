@@ -26,6 +26,8 @@ struct elv_link {            /* all zero to begin */
 void elv_link_asked(struct elv_link *l, elv_time_us now, elv_time_us rto, struct elv_rng *rng);
 /* An answer came. */
 void elv_link_heard(struct elv_link *l, elv_time_us now, elv_time_us rto, struct elv_rng *rng);
+/* The device slept for `us`: it could not hear anything. */
+void elv_link_slept(struct elv_link *l, elv_time_us us);
 /* Nothing is unanswered now. */
 void elv_link_idle(struct elv_link *l);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* client/memory.h - how a client node cuts up the block it was given.
  *
- *     | messages | chunks to send | flights | residual? | velocity? | base | fresh | hashes |
- * starts | plan? | bitmap | scratch | trainer |
+ *     | messages | chunks to send | flights | residual? | velocity? | base | fresh |
+ *     | hashes | starts | plan? | bitmap | scratch | trainer |
  *
  * The first three are cut when the node is made, the rest when it has read a manifest; the trainer
  * gets all that is left. Run over a counting arena, the same functions tell the size beforehand. */

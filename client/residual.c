@@ -115,8 +115,9 @@ void elv_residual_move(struct elv_residual *r, uint32_t first, const float *vect
     for (uint32_t i = 0; i < n; i++) {
         const float got = sent != NULL ? sent[i] : 0.0f;
         const float v = (float)((double)vector[i] * whole), left = v - got;
-        if (has_velocity(r))
-            r->cfg.velocity[first + i] = got != 0.0f ? 0.0f : v - get(r, first + i);
+        if (r->cfg.velocity != NULL) /* a codec that sends all of them has none to keep */
+            r->cfg.velocity[first + i] =
+                got != 0.0f || !r->saved.sparse ? 0.0f : v - get(r, first + i);
         put(r, first + i, left);
         sum += (double)left * (double)left;
     }

@@ -150,13 +150,20 @@ static enum elv_err plan_with(struct elv_client *c, const struct elv_manifest *m
     return ELV_OK;
 }
 
+static bool can_run(const struct elv_client *c, uint8_t codec)
+{
+    const struct elv_client_cfg *cfg = &c->cfg;
+    return elv_codec_by_id(codec) != NULL &&
+           (cfg->n_codecs == 0 || memchr(cfg->codecs, codec, cfg->n_codecs) != NULL);
+}
+
 /* Whether this device takes part with that codec: without room for a residual it leaves those that
  * need one to others. */
 static bool offers(const struct elv_client *c, const struct elv_manifest *m,
                    const struct elv_codec_choice *up)
 {
     const bool wants = m->feedback != ELV_FEEDBACK_NONE && elv_residual_helps(up);
-    return elv_codec_by_id(up->id) != NULL && (!wants || c->memory.residual != NULL);
+    return can_run(c, up->id) && (!wants || c->memory.residual != NULL);
 }
 
 static bool offers_any(const struct elv_client *c, const struct elv_manifest *m)
@@ -556,8 +563,8 @@ void elv_session_unanswered(struct elv_client *c, uint32_t id, enum elv_err err)
         c->control.observation = 0;
         elv_session_poll(c, false);
     }
-    if (err == ELV_ERR_CANCELLED && elv_transfer_knows(&c->transfer, id))
-        elv_transfer_pause(&c->transfer, c->now); /* what was in flight goes over the new link */
+    if (err == ELV_ERR_CANCELLED) /* it goes over the new link, when its turn comes */
+        elv_transfer_unanswered(&c->transfer, id);
     if (id == 0 || id != c->control.id)
         return;                     /* else chunks have timers of their own */
     if (err == ELV_ERR_CANCELLED) { /* nobody failed */

@@ -364,6 +364,25 @@ void elv_transfer_expire(struct elv_transfer *t, elv_time_us now)
         be_quiet(t);
 }
 
+void elv_transfer_unanswered(struct elv_transfer *t, uint32_t id)
+{
+    uint32_t which;
+    struct elv_flight *f = by_id(t, id, &which);
+    if (f != NULL && which == 0 && f->state == ELV_FLIGHT_FLYING)
+        lose(t, f, false);
+}
+
+void elv_transfer_slept(struct elv_transfer *t, elv_time_us us)
+{
+    for (uint32_t i = 0; i < t->n_flights; i++) {
+        t->flights[i].sent.sent_us += us;
+        t->flights[i].before_us += us;
+    }
+    t->sent_us += us;
+    t->heard_us += us;
+    elv_flow_slept(&t->flow, us);
+}
+
 void elv_transfer_pause(struct elv_transfer *t, elv_time_us until)
 {
     lose_all(t);

@@ -106,6 +106,11 @@ bool elv_transfer_waits(const struct elv_transfer *t);    /* something is in fli
 
 /* Takes for lost what must be by now. */
 void elv_transfer_expire(struct elv_transfer *t, elv_time_us now);
+/* Request `id` will have no answer: the association it went over is gone. */
+void elv_transfer_unanswered(struct elv_transfer *t, uint32_t id);
+/* The device slept for `us`, in which nothing was sent and no answer looked at: that time does not
+ * count. */
+void elv_transfer_slept(struct elv_transfer *t, elv_time_us us);
 /* Sends nothing before `until`; what is in flight will be sent again. */
 void elv_transfer_pause(struct elv_transfer *t, elv_time_us until);
 /* The association is replaced: one request at a time until an answer comes, so that little is sent

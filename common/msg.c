@@ -587,6 +587,7 @@ const char *elv_reason_text(enum elv_reason reason)
         [ELV_REASON_POLICY] = "policy",
         [ELV_REASON_JOB_OVER] = "job_over",
         [ELV_REASON_NO_SUCH_JOB] = "no_such_job",
+        [ELV_REASON_PATH] = "path",
     };
     const size_t i = (size_t)reason;
     return i < sizeof words / sizeof words[0] ? words[i] : "unknown";

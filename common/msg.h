@@ -130,6 +130,7 @@ enum elv_reason {
     ELV_REASON_POLICY = 26,   /* the synchronisation policy has no use for it */
     ELV_REASON_JOB_OVER = 27,
     ELV_REASON_NO_SUCH_JOB = 28,
+    ELV_REASON_PATH = 29, /* client: small messages get through, chunks do not */
 };
 const char *elv_reason_text(enum elv_reason reason); /* one word, snake_case, for logs */
 

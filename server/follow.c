@@ -37,6 +37,8 @@ static uint32_t close_round(struct elv_follow *p, const struct elv_note *n,
                             struct elv_round_line lines[2])
 {
     const uint32_t told = release(p, &lines[0]);
+    if (p->began == 0) /* it was opened in an earlier life */
+        p->began = n->at - n->report.took;
     p->ended = n->at;
     p->line = (struct elv_round_line){.report = n->report};
     p->waiting = true;

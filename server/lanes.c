@@ -4,7 +4,8 @@
 #include "server/core.h"
 
 enum {
-    VERIFY_CHUNKS = 4096, /* a batch ends there, so that its first commits need not wait */
+    VERIFY_PIECES = 4096, /* chunks and windows: a batch ends there, so that its first commits need
+                             not wait */
     UNMIXED_MAX = 4,      /* times that a version is tried to be made */
 };
 
@@ -18,14 +19,14 @@ static void start(struct elv_server *s, struct elv_lane *lane, enum elv_server_w
 static void start_verify(struct elv_server *s, struct elv_actions *out)
 {
     struct elv_verify *v = &s->verify;
-    uint32_t n_chunks = 0;
+    uint32_t n_pieces = 0;
     v->n = 0;
-    while (v->n < ELV_VERIFY_MAX && n_chunks < VERIFY_CHUNKS) {
+    while (v->n < ELV_VERIFY_MAX && n_pieces < VERIFY_PIECES) {
         struct elv_upload *up = elv_upload_pop(&s->uploads, &s->uploads.waiting);
         if (up == NULL)
             break;
         up->state = ELV_UPLOAD_VERIFY;
-        n_chunks += up->commit.n_chunks;
+        n_pieces += up->commit.n_chunks + v->n_params / ELV_WINDOW;
         v->items[v->n++] = (struct elv_verify_item){.up = up};
     }
     elv_verify_start(v);

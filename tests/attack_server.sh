@@ -8,6 +8,7 @@
 make_world
 hostile=$build/tests/hostile
 n_params=771
+codecs="f32, q8, f16, q4, sign, ternary 0.05, topk 0.05, rotate 2"
 
 # Memory that a sanitizer keeps back is no growth of the server's.
 growth_kib=8192
@@ -22,7 +23,7 @@ stat_of() { tr ',{}' '\n' <"$dir/stats.json" | sed -n "s/^\"$1\"://p" | head -n 
 closed() { count_of "$dir/server.log" 'event=round_closed '; }
 closed_since() { [ "$(closed)" -gt "$1" ]; }
 
-start_server --set model.layers="dense 64 relu, dense 3" --set transfer.up="f32, q8" \
+start_server --set model.layers="dense 64 relu, dense 3" --set transfer.up="$codecs" \
     --set transfer.clip=5 --set job.rounds=100000 --set sync.quorum=2 --set sync.deadline=15s \
     --set select.min_clients=2 --set client.local_epochs=1 --set aggregate.max_weight=500 \
     --set eval.on=clients --set eval.every=1 --set data.holdout=0.2 --set job.target_accuracy=0.999 \
@@ -50,7 +51,7 @@ attack() {
 }
 
 for group in ${ELV_ATTACKS:-paths methods blocks joins twins malformed assignments chunks values q8 \
-    deflate commits leave observers flood codes handshakes fragments garbage}; do
+    deflate codecs commits leave observers flood codes handshakes fragments garbage}; do
     attack "$group"
 done
 attack deaf 1024

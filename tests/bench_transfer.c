@@ -68,8 +68,9 @@ static void print_cell(int i, const char *method, const struct rig_cell *cell,
     if (r->missing)
         printf("transfer_%s_%dms_%upct: this libcoap was built without it\n", method, rtt, loss);
     else if (!r->finished)
-        printf("transfer_%s_%dms_%upct did not finish %u KB in %.0f s\n", method, rtt, loss,
-               cell->bytes / KB, (double)cell->limit_us / SECOND);
+        printf("transfer_%s_%dms_%upct did not finish %u KB: %s after %.0f s\n", method, rtt, loss,
+               cell->bytes / KB, r->us < cell->limit_us ? "it failed" : "stopped",
+               (double)r->us / SECOND);
     else if (block1 > 0.0)
         printf("bench transfer_%s_%dms_%upct %.3f MB/s ref block1 %.4f ratio %.1f\n", method, rtt,
                loss, rate, block1, rate / block1);
@@ -172,7 +173,7 @@ static void print_share(const struct rig_cell *cell, const struct rig_result *r)
 
 static void narrow(void)
 {
-    enum { N = 6 };
+    enum { N = 8 };
     const struct {
         const char *name;
         enum rig_method method;
@@ -183,7 +184,9 @@ static void narrow(void)
                  {"1mbit_down_0pct", RIG_CHUNKS_DOWN, 1, 0, 85},
                  {"1mbit_down_5pct", RIG_CHUNKS_DOWN, 1, 50000, 75},
                  {"1mbit_two_up_0pct", RIG_CHUNKS_UP, 2, 0, 0},
-                 {"1mbit_two_down_0pct", RIG_CHUNKS_DOWN, 2, 0, 0}};
+                 {"1mbit_two_down_0pct", RIG_CHUNKS_DOWN, 2, 0, 0},
+                 {"1mbit_two_up_5pct", RIG_CHUNKS_UP, 2, 50000, 0},
+                 {"1mbit_two_down_5pct", RIG_CHUNKS_DOWN, 2, 50000, 0}};
     struct rig_cell cell[N];
     struct rig_run run[N];
     struct rig_result r[N];

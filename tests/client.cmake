@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests of the client.
+elv_test(test_choke elv_client)
 elv_test(test_link elv_client)
 elv_test(test_flow elv_client)
 elv_test(test_transfer elv_client)
@@ -7,6 +8,7 @@ elv_test(test_client_memory elv_client)
 elv_test(test_delta elv_client)
 elv_test(test_residual elv_client)
 elv_test(test_client elv_client client_world.c fake_disk.c)
+elv_test(test_feedback elv_client client_world.c fake_disk.c)
 elv_test(test_builtin elv_client client_world.c fake_disk.c)
 elv_fuzz(fuzz_client elv_client)
 elv_test(test_persist elv_client client_world.c fake_disk.c)

@@ -2,6 +2,7 @@
 # Tests of CoAP over DTLS on real sockets, and of what stands beside it.
 elv_test(test_coap coap_world.c relay.c elv_port_libcoap elv_port_mbedtls elv_port_sim)
 elv_test(test_on_path coap_world.c relay.c elv_client elv_port_libcoap elv_port_sim)
+elv_test(test_relay relay.c elv_port_sim)
 elv_program(relay_main relay.c elv_port_sim)
 elv_bench(bench_coap relay.c elv_port_libcoap elv_port_sim)
 elv_bench(bench_transfer transfer_block.c transfer_chunks.c transfer_rig.c relay.c elv_client

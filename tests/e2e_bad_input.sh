@@ -37,6 +37,15 @@ client 2 'the job is missing or no name' --job 'a b'
 client 2 '1 to 100' --duty 200
 client 2 'from 0 to one less than --of' --index 4 --of 4
 client 2 'reserved' --trainer true
+client 1 'Not a directory' --state /dev/null/state
+client 1 'No such file' --state "$dir/no/such/folder"
+launch holder "$elver_client" --server "coaps://127.0.0.1:$port" --job tiny --credential "$cred" \
+    --data "csv $dir/train.csv" --state "$dir/client-state"
+holder=$!
+await 10 "a client that holds its state" test -s "$dir/client-state/lock"
+client 1 "process $holder uses it" --state "$dir/client-state"
+kill "$holder"
+expect_exit 0 "$holder" "the client that holds its state"
 refuses 2 'a command is missing' "$elver_key"
 refuses 2 'no such command' "$elver_key" burn
 refuses 0 'elver-server 0' "$elver_server" --version

@@ -13,6 +13,9 @@ await_result 60
 [ "$(result updates_late)" = 0 ] || fail "an update was late"
 [ "$(count_of "$dir/server.out" '^round ')" = 4 ] || fail "not four progress lines"
 awk -v a="$(result accuracy)" 'BEGIN { exit !(a > 0.6) }' || fail "it did not learn"
+[ "$(result wire_bytes_up)" -gt "$(result bytes_up)" ] || fail "the wire carried less than the chunks"
+[ "$(count_of "$dir/server.out" '^round .* wire_bytes_up=[1-9][0-9]* wire_bytes_down=[1-9]')" = 4 ] ||
+    fail "the wire carried nothing in a round"
 
 model=$(result model)
 [ -s "$model" ] || fail "no model file"
@@ -27,6 +30,8 @@ import json, sys
 s = json.load(open(sys.argv[1]))
 assert s["over"] and s["model_version"] == 4 and s["updates_used"] == 16, s
 assert s["digest"] == sys.argv[2] and s["refused"] == {}, s
+assert 1.05 * s["bytes_up"] < s["wire_bytes_up"] < 30 * s["bytes_up"], s
+assert s["bytes_down"] + 28 * s["datagrams_out"] < s["wire_bytes_down"], s
 PY
 fi
 

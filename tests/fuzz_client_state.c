@@ -30,6 +30,18 @@ static struct elv_persist_owner owner_of(struct elv_bytes in)
     return o;
 }
 
+static void what_is_left(struct elv_bytes in, enum elv_persist_file file)
+{
+    const struct elv_persist_owner o = owner_of(in);
+    uint8_t out[ELV_PERSIST_LEFT_LEN];
+    struct elv_persist_left l;
+    size_t len;
+    if (elv_persist_left_decode(in, &o, file, &l, &len) != ELV_OK)
+        return;
+    ELV_ASSERT(elv_persist_left_encode(&o, file, &l, out) == len);
+    ELV_ASSERT(memcmp(out, in.at, len) == 0);
+}
+
 static void heads(struct elv_bytes in)
 {
     const struct elv_persist_owner o = owner_of(in);
@@ -70,6 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct elv_bytes in = {data, size};
     file_head(in);
     heads(in);
+    what_is_left(in, ELV_PERSIST_RESIDUAL);
+    what_is_left(in, ELV_PERSIST_VELOCITY);
     records(in);
     return 0;
 }

@@ -24,6 +24,14 @@ struct run {
     uint32_t lives;
 };
 
+/* What is not f32 or q8: up and down. */
+static const char *const others[8][2] = {
+    {"ternary 0.05", "ternary 0.1"}, {"topk 0.05", "topk 0.1"},
+    {"q4 stochastic", "q4"},         {"sign", "ternary 0.02"},
+    {"rotate 2", "rotate 3"},        {"f16", "f16"},
+    {"ternary 0.3", "sign"},         {"rotate 4 unbiased", "q8 stochastic"},
+};
+
 static void start(struct run *r)
 {
     const enum elv_err err = world_try_start(&r->w);
@@ -208,6 +216,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     world_set(&r->w, "sync", "quorum", how & 2 ? "2" : "1");
     world_set(&r->w, "transfer", "up", how & 4 ? "q8" : "f32");
     world_set(&r->w, "transfer", "down", how & 8 ? "q8" : "f32");
+    if (how & 128) {
+        const char *const *codecs = others[elv_rd_u8(&r->in) % 8];
+        world_set(&r->w, "transfer", "up", codecs[0]);
+        world_set(&r->w, "transfer", "down", codecs[1]);
+    }
     if ((how & 16) && !(how & 64)) {
         world_set(&r->w, "sync", "policy", "backup");
         world_set(&r->w, "sync", "k", "2");

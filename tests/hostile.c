@@ -633,6 +633,7 @@ static const struct {
     {"values", bad_values},
     {"q8", bad_q8},
     {"deflate", bad_deflate},
+    {"codecs", bad_codecs},
     {"commits", bad_commits},
     {"leave", leave_and_go_on},
     {"observers", observers},

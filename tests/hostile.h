@@ -39,6 +39,7 @@ void bad_chunks(struct hostile *h);
 void bad_values(struct hostile *h);
 void bad_q8(struct hostile *h);
 void bad_deflate(struct hostile *h);
+void bad_codecs(struct hostile *h);
 void bad_commits(struct hostile *h);
 
 #endif

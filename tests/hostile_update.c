@@ -6,31 +6,23 @@
 #include <zlib.h>
 
 #include "common/codec.h"
-#include "tests/hostile.h"
+#include "tests/hostile_body.h"
 
-enum { CHUNKS_MAX = 16, PER_CHUNK = 250 };
+enum { CHUNKS_MAX = HOSTILE_CHUNKS_MAX, PER_CHUNK = 250 };
 
-/* An update as it goes out; a group starts from a proper one and spoils it. */
-struct body {
-    uint8_t bytes[CHUNKS_MAX][HOSTILE_BODY_MAX];
-    size_t len[CHUNKS_MAX];
-    uint32_t n;
-    uint64_t nonce;
-};
-
-static void put_tag(uint8_t *chunk, uint64_t nonce)
+void put_tag(uint8_t *chunk, uint64_t nonce)
 {
     for (unsigned i = 0; i < ELV_CHUNK_TAG_LEN; i++)
         chunk[16 + i] = (uint8_t)(nonce >> (8 * i));
 }
 
-static void put_u32(uint8_t *at, uint32_t v)
+void put_u32(uint8_t *at, uint32_t v)
 {
     for (unsigned i = 0; i < 4; i++)
         at[i] = (uint8_t)(v >> (8 * i));
 }
 
-static void put_f32(uint8_t *at, float v)
+void put_f32(uint8_t *at, float v)
 {
     uint32_t bits;
     memcpy(&bits, &v, sizeof bits);
@@ -64,7 +56,7 @@ static void make_body(struct hostile *h, struct body *b)
     }
 }
 
-static void put_chunk(struct hostile *h, struct elv_bytes chunk, uint32_t index, struct answer *a)
+void put_chunk(struct hostile *h, struct elv_bytes chunk, uint32_t index, struct answer *a)
 {
     net_ask(&(struct ask){.code = ELV_PUT,
                           .path = path_of(h, "/u/%u/%u", (unsigned)h->ticket.assignment,
@@ -139,9 +131,21 @@ void decline(struct hostile *h)
                 &a);
 }
 
-/* Takes work, sends the body, commits it, and wants that verdict. */
-static void commit_body(struct hostile *h, const char *what, const struct body *b,
-                        enum elv_decision decision, enum elv_reason reason)
+struct elv_verdict try_body(struct hostile *h, const struct body *b)
+{
+    struct answer a;
+    struct elv_verdict v = {0};
+    const struct elv_commit c = commit_of(b);
+    check(h, "sending an update", put_body(h, b));
+    send_commit(h, &c, &a);
+    if (!a.came || a.code != ELV_CODE_CHANGED ||
+        elv_verdict_decode((struct elv_bytes){a.body, a.len}, &v) != ELV_OK)
+        v = (struct elv_verdict){.reason = a.reason};
+    return v;
+}
+
+void commit_body(struct hostile *h, const char *what, const struct body *b,
+                 enum elv_decision decision, enum elv_reason reason)
 {
     struct answer a;
     const struct elv_commit c = commit_of(b);

@@ -248,9 +248,9 @@ struct elv_join world_join_of(const struct world *w, uint32_t peer)
         .software = {"elver/0.1.0", 11},
         .boot = 1000 + peer,
         .samples = 10 * peer,
-        .codecs = {ELV_CODEC_F32, ELV_CODEC_Q8},
-        .n_codecs = 2,
     };
+    for (size_t i = 0; i < elv_codec_count() && i < ELV_CODECS_MAX; i++)
+        join.codecs[join.n_codecs++] = elv_codec_at(i)->id;
     memcpy(join.manifest, w->s->manifest_digest, sizeof join.manifest);
     return join;
 }
@@ -310,7 +310,9 @@ void world_encode(const struct world *w, struct upload *u, uint32_t peer,
                   const struct elv_ticket *t, const float *v, uint64_t nonce)
 {
     const struct elv_codec *codec = elv_codec_by_id(t->up.id);
-    const struct elv_codec_arg arg = {.param = t->up.param};
+    static struct elv_codec_plan plan;
+    struct elv_codec_arg arg = {.seed = nonce, .param = t->up.param};
+    elv_codec_plan(codec, &plan, v, w->job.model.n_shared, &arg);
     uint8_t payload[ELV_CHUNK_PAYLOAD_MAX];
     *u = (struct upload){
         .peer = peer, .assignment = t->assignment, .nonce = nonce, .codec = t->up.id};

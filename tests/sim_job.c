@@ -116,7 +116,9 @@ static const char *const lossy[] = {"q8",
                                     "q4 stochastic",
                                     "f16",
                                     "topk 0.02, q8"};
-static const char *const steps[] = {"q4", "f16", "ternary 0.2", "topk 0.3", "rotate 4", "sign"};
+static const char *const steps[] = {"q4",          "f16",     "ternary 0.2",   "topk 0.3",
+                                    "rotate 4",    "sign",    "q8 stochastic", "q4 stochastic",
+                                    "ternary 0.1", "rotate 2"};
 static const char *const feedbacks[] = {"auto", "auto", "f16", "none"};
 static const char *const ages[] = {"0", "1", "1", "3"};
 static const char *const rules[] = {"fedavg", "fedavg", "fedavgm", "fednova"};

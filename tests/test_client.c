@@ -414,6 +414,21 @@ static void a_restarted_client_makes_the_same_update_under_another_nonce(void **
     assert_memory_equal(digest, w.server.commit.digest, sizeof digest);
 }
 
+static void one_that_slept_reads_what_came_before_it_asks_again(void **state)
+{
+    (void)state;
+    world_init(&w, layers, ELV_CODEC_F32, ELV_CODEC_Q8);
+    world_start(&w);
+    world_until(&w, uploading);
+    w.now += 3600LL * SEC; /* answers are on their way, and timers have run out long ago */
+    for (uint32_t i = 0; i < w.n_queue; i++)
+        w.queue[i].at += 3600LL * SEC;
+    world_until(&w, decided);
+    assert_int_equal(w.n_relinks, 0);
+    assert_in_range(w.client.stats.chunks_repeated, 0, 1); /* a probe was due anyway */
+    check_update(0, 101, 0);
+}
+
 static void a_silent_server_gets_new_associations_and_what_it_has_is_not_sent_again(void **state)
 {
     (void)state;
@@ -1509,6 +1524,7 @@ int main(void)
         TEST(the_update_is_the_same_bytes_over_any_network),
         TEST(the_same_run_gives_the_same_actions_at_the_same_times),
         TEST(a_restarted_client_makes_the_same_update_under_another_nonce),
+        TEST(one_that_slept_reads_what_came_before_it_asks_again),
         TEST(a_silent_server_gets_new_associations_and_what_it_has_is_not_sent_again),
         TEST(what_was_asked_on_a_replaced_association_is_asked_again_at_once),
         TEST(a_chunk_sent_on_a_replaced_association_is_sent_again_at_once),

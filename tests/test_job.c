@@ -404,6 +404,10 @@ static void a_wrong_key_or_value_is_answered_with_what_would_be_right(void **sta
         {"transfer", "bound", "0", ELV_ERR_RANGE, "2^60"},
         {"transfer", "bound", "1e30", ELV_ERR_RANGE, "2^60"},
         {"transfer", "deflate", "maybe", ELV_ERR_FORMAT, "on or off"},
+        {"transfer", "feedback", "on", ELV_ERR_FORMAT, "auto, none, f32 or f16"},
+        {"transfer", "feedback_age", "-1", ELV_ERR_FORMAT, "whole number"},
+        {"transfer", "momentum_correction", "1", ELV_ERR_RANGE, "below 1"},
+        {"transfer", "warm_up", "1000001", ELV_ERR_RANGE, "from 0 to 1000000"},
         {"eval", "every", "often", ELV_ERR_FORMAT, "never"},
         {"eval", "on", "device", ELV_ERR_FORMAT, "server, clients or both"},
         {"state", "keep", "-3", ELV_ERR_FORMAT, "whole number"},
@@ -508,6 +512,15 @@ static void keys_that_do_not_go_together_are_refused(void **state)
         {LEAST "job.target_accuracy = 0.5\neval.every = 2\n", ELV_OK, 0, ""},
         {LEAST "job.target_accuracy = 0.5\ndata.test = idx d\neval.every = never\n", ELV_ERR_RANGE,
          4, "a target"},
+        {LEAST "transfer.warm_up = 3\n", ELV_ERR_RANGE, 4, "a larger share of the coordinates"},
+        {LEAST "transfer.up = f32\ntransfer.warm_up = 3\n", ELV_ERR_RANGE, 5, "such as ternary"},
+        {LEAST "transfer.up = rotate 1\ntransfer.warm_up = 3\n", ELV_ERR_RANGE, 5, "ternary"},
+        {LEAST "transfer.up = topk 0.1, q8\ntransfer.warm_up = 3\n", ELV_OK, 0, ""},
+        {LEAST "transfer.momentum_correction = 0.9\n", ELV_ERR_RANGE, 4, "a share"},
+        {LEAST "transfer.up = ternary 0.01\ntransfer.momentum_correction = 0.9\n", ELV_OK, 0, ""},
+        {LEAST "transfer.up = ternary 0.01\ntransfer.momentum_correction = 0.9\n"
+               "transfer.feedback = none\n",
+         ELV_ERR_RANGE, 5, "needs feedback"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct elv_job job;
@@ -563,6 +576,10 @@ static void a_restart_may_change_the_schedule_but_not_the_run(void **state)
         {LEAST "client.batch_size = 8\naggregate.beta = 0.5\njob.seed = 2\n", "job.seed"},
         {LEAST "client.batch_size = 9\naggregate.beta = 0.5\n", "client.batch_size"},
         {LEAST "client.batch_size = 8\naggregate.beta = 0.5\ntransfer.up = f32\n", "transfer.up"},
+        {LEAST "client.batch_size = 8\naggregate.beta = 0.5\ntransfer.feedback = f16\n",
+         "transfer.feedback"},
+        {LEAST "client.batch_size = 8\naggregate.beta = 0.5\ntransfer.feedback_age = 2\n",
+         "transfer.feedback_age"},
         {LEAST "client.batch_size = 8\naggregate.beta = 0.5\ndata.test = idx d\n", "data.test"},
         {"job.name = a\nmodel.input = 4x1x1\nmodel.layers = dense 3\nclient.batch_size = 8\n"
          "aggregate.beta = 0.5\n",
@@ -610,6 +627,62 @@ static void the_manifest_says_what_clients_need(void **state)
     assert_true(back.proximal == 0.25f);
 }
 
+static void clients_keep_what_their_codec_leaves_out_unless_the_job_says_otherwise(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum elv_feedback feedback;
+        uint32_t age;
+        float momentum;
+    } rows[] = {
+        {LEAST, ELV_FEEDBACK_F32, 1, 0},
+        {LEAST "transfer.feedback = none\n", ELV_FEEDBACK_NONE, 0, 0},
+        {LEAST "transfer.feedback = f16\ntransfer.feedback_age = 0\n", ELV_FEEDBACK_F16, 0, 0},
+        {LEAST "transfer.up = f32\n", ELV_FEEDBACK_NONE, 0, 0},
+        {LEAST "transfer.up = f16, q8 stochastic\ntransfer.feedback = f32\n", ELV_FEEDBACK_NONE, 0,
+         0},
+        {LEAST "transfer.up = f32, sign\n", ELV_FEEDBACK_F32, 1, 0},
+        {LEAST "transfer.up = topk 0.1\ntransfer.momentum_correction = 0.5\n", ELV_FEEDBACK_F32, 1,
+         0.5f},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        static const uint8_t run[ELV_RUN_ID_LEN] = {1};
+        const struct elv_job job = loaded(rows[i].text);
+        struct elv_manifest m, back;
+        uint8_t out[ELV_MANIFEST_MAX];
+        size_t len;
+        elv_job_manifest(&job, run, &m);
+        assert_int_equal(elv_manifest_encode(&m, out, sizeof out, &len), ELV_OK);
+        assert_int_equal(elv_manifest_decode((struct elv_bytes){out, len}, &back), ELV_OK);
+        assert_int_equal(back.feedback, rows[i].feedback);
+        assert_int_equal(back.feedback_age, rows[i].age);
+        assert_true(back.momentum_correction == rows[i].momentum);
+    }
+}
+
+static void a_warm_up_sends_ever_fewer_coordinates_until_it_is_over(void **state)
+{
+    (void)state;
+    const struct elv_job job =
+        loaded(LEAST "transfer.up = ternary 0.01, q8, topk 0.3\ntransfer.warm_up = 4\n");
+    static const float want[] = {0.25f, 0.111803f, 0.05f, 0.0223607f, 0.01f, 0.01f};
+    for (uint32_t v = 0; v < sizeof want / sizeof want[0]; v++) {
+        const struct elv_codec_choice up = elv_job_up(&job, ELV_CODEC_TERNARY, v);
+        assert_int_equal(up.id, ELV_CODEC_TERNARY);
+        assert_true(up.param > want[v] * 0.9999f && up.param < want[v] * 1.0001f);
+        assert_true(elv_codec_takes(elv_codec_by_id(up.id), up.param));
+        assert_true(elv_job_up(&job, ELV_CODEC_Q8, v).param == 0);
+        assert_true(elv_job_up(&job, ELV_CODEC_TOPK, v).param == 0.3f); /* that is more anyway */
+    }
+    assert_true(elv_job_up(&job, ELV_CODEC_TERNARY, UINT32_MAX).param == 0.01f);
+    const struct elv_job cold = loaded(LEAST "transfer.up = ternary 0.01\n");
+    assert_true(elv_job_up(&cold, ELV_CODEC_TERNARY, 0).param == 0.01f);
+    assert_true(elv_job_chunks_max(&job, ELV_CODEC_TERNARY) >=
+                elv_job_chunks_max(&cold, ELV_CODEC_TERNARY));
+    assert_int_equal(elv_job_chunks_max(&cold, ELV_CODEC_Q8), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -625,6 +698,8 @@ int main(void)
         cmocka_unit_test(who_evaluates_follows_from_the_data),
         cmocka_unit_test(a_restart_may_change_the_schedule_but_not_the_run),
         cmocka_unit_test(the_manifest_says_what_clients_need),
+        cmocka_unit_test(clients_keep_what_their_codec_leaves_out_unless_the_job_says_otherwise),
+        cmocka_unit_test(a_warm_up_sends_ever_fewer_coordinates_until_it_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

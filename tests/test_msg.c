@@ -163,6 +163,9 @@ WRONG(down_zero, m->manifest.down.id = 0)
 WRONG(param_nan, m->manifest.down.param = NAN)
 WRONG(bound_zero, m->manifest.bound = 0)
 WRONG(clip_below_zero, m->manifest.clip = -1)
+WRONG(no_such_feedback, m->manifest.feedback = (enum elv_feedback)3)
+WRONG(correction_of_one, m->manifest.momentum_correction = 1)
+WRONG(age_without_feedback, m->manifest.feedback_age = 1)
 WRONG(weight_zero, m->manifest.weight_max = 0)
 WRONG(proximal_below_zero, m->manifest.proximal = -1)
 WRONG(proximal_nan, m->manifest.proximal = NAN)
@@ -229,6 +232,9 @@ static void values_out_of_range_are_refused(void **state)
         {"manifest.cbor", param_nan},
         {"manifest.cbor", bound_zero},
         {"manifest.cbor", clip_below_zero},
+        {"manifest.cbor", age_without_feedback},
+        {"manifest-feedback.cbor", no_such_feedback},
+        {"manifest-feedback.cbor", correction_of_one},
         {"manifest.cbor", weight_zero},
         {"manifest.cbor", proximal_below_zero},
         {"manifest.cbor", proximal_nan},
@@ -427,7 +433,7 @@ static void the_largest_messages_fit(void **state)
 static void every_reason_has_a_word_of_its_own(void **state)
 {
     (void)state;
-    for (int i = 0; i <= ELV_REASON_NO_SUCH_JOB; i++) {
+    for (int i = 0; i <= ELV_REASON_PATH; i++) {
         const char *word = elv_reason_text((enum elv_reason)i);
         assert_string_not_equal(word, "unknown");
         for (int j = 0; j < i; j++)

@@ -158,6 +158,36 @@ static void a_head_that_is_cut_off_or_another_s_is_none(void **state)
                      ELV_ERR_MISMATCH);
 }
 
+static void what_is_left_comes_back_or_is_none(void **state)
+{
+    (void)state;
+    static const enum elv_persist_file files[] = {ELV_PERSIST_RESIDUAL, ELV_PERSIST_VELOCITY};
+    const struct elv_persist_left l = {
+        .assignment = 9, .n_shared = 77, .kind = ELV_FEEDBACK_F16, .held = true, .sent = 0.125};
+    struct elv_persist_left l2;
+    uint8_t head[ELV_PERSIST_LEFT_LEN];
+    size_t len;
+    for (size_t k = 0; k < 2; k++) {
+        const size_t n = elv_persist_left_encode(&owner, files[k], &l, head);
+        assert_int_equal(
+            elv_persist_left_decode((struct elv_bytes){head, n}, &owner, files[k], &l2, &len),
+            ELV_OK);
+        assert_true(len == n && l2.assignment == 9 && l2.n_shared == 77 && l2.held &&
+                    l2.kind == ELV_FEEDBACK_F16 && l2.sent == 0.125);
+        for (size_t i = 0; i < n; i++)
+            assert_int_not_equal(
+                elv_persist_left_decode((struct elv_bytes){head, i}, &owner, files[k], &l2, &len),
+                ELV_OK);
+        assert_int_equal(
+            elv_persist_left_decode((struct elv_bytes){head, n}, &owner, files[1 - k], &l2, &len),
+            ELV_ERR_FORMAT);
+        head[n - 10] = 3; /* a kind that there is not */
+        assert_int_equal(
+            elv_persist_left_decode((struct elv_bytes){head, n}, &owner, files[k], &l2, &len),
+            ELV_ERR_RANGE);
+    }
+}
+
 static void a_record_is_whole_or_none(void **state)
 {
     (void)state;
@@ -578,6 +608,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_come_back_as_they_were),
         cmocka_unit_test(a_head_that_is_cut_off_or_another_s_is_none),
+        cmocka_unit_test(what_is_left_comes_back_or_is_none),
         cmocka_unit_test(a_record_is_whole_or_none),
         TEST(without_a_disk_nothing_is_stored),
         TEST(a_client_with_a_disk_behaves_as_one_without),

@@ -76,6 +76,19 @@ static void a_finished_run_that_is_served_again_still_knows_its_score(void **sta
     assert_true(follow.line.scored && follow.line.score.accuracy == 0.75);
 }
 
+static void a_round_that_an_earlier_life_opened_counts_with_the_time_it_took(void **state)
+{
+    (void)state;
+    const struct elv_eval_sums none = {0};
+    const struct elv_note n = {.kind = ELV_NOTE_ROUND_CLOSED,
+                               .at = 26000000000,
+                               .version = 3,
+                               .report = {.version = 3, .took = 2500000}};
+    elv_follow_init(&follow, &job, false, &none);
+    elv_follow_take(&follow, &n, lines);
+    assert_true(elv_follow_seconds(&follow) == 2.5);
+}
+
 static void the_result_is_told_once_after_the_last_line(void **state)
 {
     (void)state;
@@ -326,6 +339,7 @@ int main(void)
         cmocka_unit_test(rounds_that_are_not_evaluated_are_told_at_once),
         cmocka_unit_test(without_a_test_set_the_clients_scores_count),
         cmocka_unit_test(a_finished_run_that_is_served_again_still_knows_its_score),
+        cmocka_unit_test(a_round_that_an_earlier_life_opened_counts_with_the_time_it_took),
         cmocka_unit_test(the_result_is_told_once_after_the_last_line),
         cmocka_unit_test(the_last_version_is_always_evaluated_and_its_line_waits),
         cmocka_unit_test(when_the_run_is_over_no_line_waits_any_longer),

@@ -129,6 +129,7 @@ static void a_round_is_a_row_that_reads_back(void **state)
     elv_lab_csv_row(&m, &back);
     assert_string_equal(text, again);
     assert_int_equal(back.closed, r.closed);
+    assert_true(back.wire_up == r.wire_up && back.wire_down == r.wire_down);
     assert_memory_equal(back.model, r.model, sizeof r.model);
 }
 

@@ -544,6 +544,48 @@ static void after_a_new_association_one_request_asks_the_way(void **state)
     assert_in_range(before, 200, 599);
 }
 
+static void what_the_old_association_took_along_is_sent_once_more_and_no_oftener(void **state)
+{
+    (void)state;
+    static struct world w;
+    start(&w, 600, never, steady);
+    for (turn(&w); w.n_sent < 200; turn(&w))
+        w.now = next_event(&w);
+    uint32_t ids[ELV_WINDOW_MAX], n = 0;
+    for (uint32_t i = 0; i < ELV_WINDOW_MAX; i++)
+        if (w.t.flights[i].state == ELV_FLIGHT_FLYING)
+            ids[n++] = w.t.flights[i].id[0];
+    assert_in_range(n, 2, ELV_WINDOW_MAX);
+    w.peer.n_queue = 0;
+    w.now += 3000 * MS;
+    elv_transfer_relink(&w.t);
+    turn(&w);
+    for (uint32_t i = 0; i < n; i++) { /* of each in turn, while one asks the way */
+        elv_transfer_unanswered(&w.t, ids[i]);
+        turn(&w);
+        assert_int_equal(w.t.n_flying, 1);
+    }
+    finish(&w);
+    assert_int_equal(w.n_sent, 600 + 1);
+}
+
+static void time_that_the_device_slept_does_not_count(void **state)
+{
+    (void)state;
+    static struct world w;
+    start(&w, 600, never, steady);
+    for (turn(&w); w.n_sent < 200; turn(&w))
+        w.now = next_event(&w);
+    const elv_time_us rto = elv_rto(&w.t.flow.rtt), asleep = 3600 * 1000 * (elv_time_us)MS;
+    w.now += asleep;
+    for (uint32_t i = 0; i < w.peer.n_queue; i++)
+        w.peer.queue[i].at += asleep; /* they wait to be read */
+    elv_transfer_slept(&w.t, asleep);
+    finish(&w);
+    assert_int_equal(w.n_sent, 600);
+    assert_in_range(elv_rto(&w.t.flow.rtt), 1, 2 * rto);
+}
+
 static void a_pause_holds_everything_back_and_then_all_is_sent(void **state)
 {
     (void)state;
@@ -595,6 +637,8 @@ int main(void)
         cmocka_unit_test(what_the_receiver_lost_is_sent_again),
         cmocka_unit_test(a_list_beyond_the_body_is_harmless),
         cmocka_unit_test(after_a_new_association_one_request_asks_the_way),
+        cmocka_unit_test(what_the_old_association_took_along_is_sent_once_more_and_no_oftener),
+        cmocka_unit_test(time_that_the_device_slept_does_not_count),
         cmocka_unit_test(a_pause_holds_everything_back_and_then_all_is_sent),
         cmocka_unit_test(the_grant_bounds_what_is_in_flight),
     };

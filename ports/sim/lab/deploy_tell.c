@@ -152,6 +152,16 @@ static void open_round(struct elv_deploy *d, uint32_t seq, elv_time_us opened, u
         stop_waiting(d);
 }
 
+/* Whose round a poll or a handshake belongs to nobody can say: all since the round before count. */
+static void count_wire(struct elv_deploy *d)
+{
+    const struct elv_sim_stats s = elv_sim_stats(d->w);
+    d->rec.wire_up = s.wire_up - d->wire_up;
+    d->rec.wire_down = s.wire_down - d->wire_down;
+    d->wire_up = s.wire_up;
+    d->wire_down = s.wire_down;
+}
+
 /* A round that was open goes on; one that ended unseen with the server's last life is made up for
  * from what is known of its version. */
 static void resume(struct elv_deploy *d, const struct elv_note *n)
@@ -160,6 +170,7 @@ static void resume(struct elv_deploy *d, const struct elv_note *n)
     if (n->version > d->sum.version && n->version > 0) {
         const struct elv_rec_version *v = &s->cast.rec;
         release(d, NULL);
+        count_wire(d);
         d->rec.seq = v->seq;
         d->rec.version = n->version;
         d->rec.closed = n->at;
@@ -198,16 +209,6 @@ static void count_asked(struct elv_deploy *d, uint32_t n_late)
     rec->n_late = n_late > silent ? n_late - silent : 0;
     const uint32_t known = rec->n_used + rec->n_discarded + rec->n_late;
     rec->n_dropped = rec->n_asked > known ? rec->n_asked - known : 0;
-}
-
-/* Whose round a poll or a handshake belongs to nobody can say: all since the round before count. */
-static void count_wire(struct elv_deploy *d)
-{
-    const struct elv_sim_stats s = elv_sim_stats(d->w);
-    d->rec.wire_up = s.wire_up - d->wire_up;
-    d->rec.wire_down = s.wire_down - d->wire_down;
-    d->wire_up = s.wire_up;
-    d->wire_down = s.wire_down;
 }
 
 static void fill_record(struct elv_deploy *d, const struct elv_note *n, bool abandoned)

@@ -25,8 +25,8 @@
  *     end                 why it ended: rounds (all were made), target, horizon, idle (nothing
  *                         could happen any more) or stuck (no version in a day and a thousand
  *                         deadlines, and nothing else was sure to end it)
- *     wire_up, wire_down  all datagrams, IP, UDP, DTLS and CoAP included, where messages are
- *                         exchanged; else 0. bytes_up and bytes_down are chunks only */
+ *     wire_up, wire_down  datagrams, IP, UDP, DTLS and CoAP included, as in rounds_csv.h; bytes_up
+ *                         and bytes_down are chunks only */
 #ifndef ELV_PORTS_SIM_LAB_OUTCOME_H
 #define ELV_PORTS_SIM_LAB_OUTCOME_H
 

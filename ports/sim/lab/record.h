@@ -15,7 +15,7 @@ struct elv_lab_round {
     uint32_t wanted; /* updates the policy waited for; 0: no number */
     uint32_t n_asked, n_used, n_late, n_discarded, n_dropped; /* see rounds_csv.h */
     uint64_t bytes_up, bytes_down;
-    uint64_t wire_up, wire_down; /* datagrams since the round before; 0: none are exchanged */
+    uint64_t wire_up, wire_down; /* datagrams, with all headers; see rounds_csv.h */
     double train_loss;           /* mean the clients report; NAN: none */
     struct elv_lab_score score;  /* of the version made; accuracy < 0 and loss NAN: not evaluated */
     uint64_t stale[ELV_LAB_STALE_BINS]; /* of the updates used, by staleness */

@@ -22,8 +22,9 @@
  *     working      and downloading, computing or uploading
  *     waiting_share   waiting / (waiting + working); empty: neither
  *     model        SHA-256 of the version made; empty: nothing is learnt
- *     wire_up, wire_down   all datagrams since the round before, IP, UDP, DTLS and CoAP included; 0
- *                  unless messages are exchanged ([world] detail)
+ *     wire_up, wire_down   all datagrams since the round before, IP, UDP, DTLS and CoAP included.
+ *                  Where messages are only times ([world] detail) those that the work takes: no
+ *                  handshakes, no polls, no repeats
  *
  * Where rounds ask, asked = used + late + discarded + dropped: late is who was still at work when
  * the round closed, dropped who was silent by then, having dropped out, gone away or left. In a

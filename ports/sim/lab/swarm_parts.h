@@ -18,6 +18,7 @@
 #include "ports/sim/lab/swarm.h"
 #include "ports/sim/lab/swarm_queue.h"
 #include "ports/sim/lab/swarm_set.h"
+#include "ports/sim/lab/wire.h"
 #include "server/tally.h"
 
 #define ELV_SWARM_NONE UINT32_MAX
@@ -189,6 +190,8 @@ struct elv_swarm {
     struct elv_lab_task *tasks;  /* [gather_max] */
     struct elv_swarm_work **due; /* [gather_max] */
     struct elv_lab_summary sum;
+    struct elv_lab_wire fetch, send; /* of so many bytes; most pieces of work are alike */
+    uint64_t fetch_bytes, send_bytes;
     struct elv_lab_round held; /* the newest version's record, if it waits for its score */
     bool held_back;
     double used_squares; /* for the fairness: kept up to date with each update used */
@@ -231,6 +234,7 @@ elv_time_us elv_swarm_notice(const struct elv_swarm *s, const struct elv_swarm_w
 struct elv_candidate elv_swarm_candidate(const struct elv_swarm *s, uint32_t c);
 /* Fills in the samples, and the steps that work of this size will take. */
 void elv_swarm_measure(const struct elv_swarm *s, struct elv_swarm_work *w, struct elv_size size);
+void elv_swarm_count_up(struct elv_swarm *s, const struct elv_swarm_work *w); /* it was sent */
 
 /* swarm_update.c */
 /* Trains it now, and with it what will be needed soon. */

@@ -241,8 +241,7 @@ static void come_late(struct elv_swarm *s, struct elv_swarm_work *w)
     const struct elv_sync *sync = s->policies.sync;
     const struct elv_sync_round view = elv_swarm_view(s);
     elv_swarm_miss(s, w);
-    s->sum.bytes_up += w->bytes_up;
-    s->round.rec.bytes_up += w->bytes_up;
+    elv_swarm_count_up(s, w);
     elv_swarm_tell(s, ELV_LAB_LATE, w->client, w, 0, 0);
     if (sync->on_late)
         sync->on_late(s->sync_state, &s->sync_cfg, &view, elv_swarm_id(w->client),

@@ -300,8 +300,7 @@ static void arrived(struct elv_swarm *s, struct elv_swarm_work *w)
         elv_swarm_lose_work(s, w);
     } else if (!cl->open) { /* it had lapsed */
         elv_swarm_miss(s, w);
-        s->sum.bytes_up += w->bytes_up;
-        s->round.rec.bytes_up += w->bytes_up;
+        elv_swarm_count_up(s, w);
         elv_swarm_tell(s, ELV_LAB_LATE, c, w, 0, 0);
         elv_swarm_end_work(s, w);
     } else {

@@ -213,8 +213,7 @@ void elv_swarm_judge(struct elv_swarm *s, struct elv_swarm_work *w)
     }
     if (worth.counts)
         worth = ask_policy(s, w, staleness, norm2);
-    s->sum.bytes_up += w->bytes_up;
-    s->round.rec.bytes_up += w->bytes_up;
+    elv_swarm_count_up(s, w);
     if (worth.counts && worth.weight > 0.0)
         use(s, w, staleness, norm2, worth.weight);
     else

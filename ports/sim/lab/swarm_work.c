@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/assert.h"
 #include "ports/sim/lab/swarm_parts.h"
@@ -77,6 +78,39 @@ static bool upload_depends(const struct elv_swarm *s, const struct elv_lab_piece
     return s->learner && s->learner->n_params > 0 && (s->world->trace || p->facts.up > 0.0f);
 }
 
+static void count_wire(struct elv_swarm *s, struct elv_lab_wire wire)
+{
+    s->sum.wire_up += wire.up;
+    s->sum.wire_down += wire.down;
+    s->round.rec.wire_up += wire.up;
+    s->round.rec.wire_down += wire.down;
+}
+
+static struct elv_text job_name(const struct elv_swarm *s)
+{
+    return (struct elv_text){s->job->name, strlen(s->job->name)};
+}
+
+static void count_down(struct elv_swarm *s)
+{
+    s->sum.bytes_down += version_bytes(s);
+    s->round.rec.bytes_down += version_bytes(s);
+    if (version_bytes(s) != s->fetch_bytes)
+        s->fetch = elv_lab_wire_fetch(job_name(s), version_bytes(s));
+    s->fetch_bytes = version_bytes(s);
+    count_wire(s, s->fetch);
+}
+
+void elv_swarm_count_up(struct elv_swarm *s, const struct elv_swarm_work *w)
+{
+    s->sum.bytes_up += w->bytes_up;
+    s->round.rec.bytes_up += w->bytes_up;
+    if (w->bytes_up != s->send_bytes)
+        s->send = elv_lab_wire_send(job_name(s), w->bytes_up);
+    s->send_bytes = w->bytes_up;
+    count_wire(s, s->send);
+}
+
 void elv_swarm_start(struct elv_swarm *s, uint32_t c, uint32_t assignment)
 {
     struct elv_swarm_client *cl = &s->clients[c];
@@ -109,8 +143,7 @@ void elv_swarm_start(struct elv_swarm *s, uint32_t c, uint32_t assignment)
     elv_swarm_later(s, w->ends, c, elv_swarm_what(ELV_SWARM_WORK, w->piece));
     elv_swarm_set_waits(s, c, false);
     s->n_working++;
-    s->sum.bytes_down += version_bytes(s);
-    s->round.rec.bytes_down += version_bytes(s);
+    count_down(s);
     elv_swarm_tell(s, ELV_LAB_STARTED, c, w, 0, 0);
 }
 
