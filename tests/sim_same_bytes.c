@@ -82,12 +82,10 @@ static struct fleet *make_fleet(const struct disturbance *d, uint32_t numbers[CL
         .link.delay = {.min_us = 20000},
         .disk.sync = {.min_us = 2000},
         .keeps = UINT64_MAX, /* a client without a disk would forget what it has not sent */
-        .client_disk.sync = {.min_us = 2000},
+        .client_disk = {.sync = {.min_us = 5000, .spread_us = 50000}, .torn = true},
         .slice = 4,
         .step_us = 30000,
         .numbers = numbers,
-        .keeps = d->keys == feeding_back ? UINT64_MAX : 0,
-        .client_disk = {.sync = {.min_us = 5000, .spread_us = 50000}, .torn = true},
     };
     if (d->links) {
         cfg.link.delay.spread_us = 200000;
