@@ -22,23 +22,23 @@
 enum { CLIENTS = 8, TROUBLE_S = 240, LIMIT_S = 4000 };
 
 static const struct fleet_key dense[] = {
-    {"sync", "policy", "bsp"},        {"sync", "deadline", "100000s"},
-    {"sync", "quorum", "8"},          {"select", "min_clients", "8"},
-    {"transfer", "up", "q8"},         {"transfer", "down", "q8"},
-    {"job", "rounds", "6"},           {"transfer", "deflate", "on"},
-    {"transfer", "feedback", "none"}, {NULL, NULL, NULL},
+    {"sync", "policy", "bsp"},      {"sync", "deadline", "100000s"}, {"sync", "quorum", "8"},
+    {"select", "min_clients", "8"}, {"transfer", "up", "q8"},        {"transfer", "down", "q8"},
+    {"job", "rounds", "6"},         {"transfer", "deflate", "on"},   {NULL, NULL, NULL},
 };
-/* What the steps leave out is in the master model: it has to survive, too. */
+/* What the steps leave out is in the master model, what the updates leave out with the clients: it
+ * has to survive, too. */
 static const struct fleet_key sparse[] = {
     {"sync", "policy", "bsp"},
     {"sync", "deadline", "100000s"},
     {"sync", "quorum", "8"},
     {"select", "min_clients", "8"},
-    {"transfer", "up", "q4 stochastic"},
+    {"transfer", "up", "topk 0.05"},
+    {"transfer", "momentum_correction", "0.5"},
+    {"transfer", "warm_up", "3"},
     {"transfer", "down", "ternary 0.05"},
     {"job", "rounds", "6"},
     {"transfer", "deflate", "on"},
-    {"transfer", "feedback", "none"}, /* a client that dies forgets what it has not sent */
     {NULL, NULL, NULL},
 };
 
@@ -81,11 +81,11 @@ static struct fleet *make_fleet(const struct disturbance *d, uint32_t numbers[CL
         .keys = d->keys,
         .link.delay = {.min_us = 20000},
         .disk.sync = {.min_us = 2000},
+        .keeps = UINT64_MAX, /* a client without a disk would forget what it has not sent */
+        .client_disk = {.sync = {.min_us = 5000, .spread_us = 50000}, .torn = true},
         .slice = 4,
         .step_us = 30000,
         .numbers = numbers,
-        .keeps = d->keys == feeding_back ? UINT64_MAX : 0,
-        .client_disk = {.sync = {.min_us = 5000, .spread_us = 50000}, .torn = true},
     };
     if (d->links) {
         cfg.link.delay.spread_us = 200000;

@@ -475,12 +475,17 @@ static uint64_t bytes_in(struct elv_lab_local *l, struct elv_codec_choice codec)
     return sum;
 }
 
+uint64_t elv_lab_local_bytes_full(struct elv_lab_local *l)
+{
+    return bytes_in(l, (struct elv_codec_choice){.id = ELV_CODEC_F32});
+}
+
 uint64_t elv_lab_local_bytes_down(struct elv_lab_local *l)
 {
     const uint32_t asked = l->cfg.job->select_count;
     const uint64_t missed =
         asked == 0 || asked >= l->cfg.n_clients ? 1 : (l->cfg.n_clients + asked - 1) / asked;
-    const uint64_t full = bytes_in(l, (struct elv_codec_choice){.id = ELV_CODEC_F32});
+    const uint64_t full = elv_lab_local_bytes_full(l);
     const uint64_t steps = missed * bytes_in(l, l->cfg.job->down);
     return steps < full ? steps : full;
 }
