@@ -95,7 +95,7 @@ static void count_down(struct elv_swarm *s, uint64_t bytes)
 {
     s->sum.bytes_down += bytes;
     s->round.rec.bytes_down += bytes;
-    if (bytes != s->fetch_bytes || bytes == 0)
+    if (bytes != s->fetch_bytes || s->fetch.down == 0)
         s->fetch = elv_lab_wire_fetch(job_name(s), bytes);
     s->fetch_bytes = bytes;
     count_wire(s, s->fetch);
