@@ -74,7 +74,7 @@ static void prepare_delta(struct elv_client *c)
         .nonce = c->commit.nonce,
     };
     if (c->resuming)
-        elv_delta_resume(&c->delta, &cfg);
+        elv_delta_resume(&c->delta, &cfg, c->persist.found_work.whole);
     else
         elv_delta_begin(&c->delta, &cfg);
 }
@@ -183,6 +183,7 @@ static void keep_work(struct elv_client *c)
                                  .feeds_back = feeds_back(c),
                                  .sparse = c->residual.saved.sparse,
                                  .learnt = c->delta.learnt,
+                                 .whole = c->delta.whole,
                                  .commit = c->commit};
     memcpy(w.manifest, c->manifest_digest, sizeof w.manifest);
     elv_persist_work(&c->persist, &w, c->memory.fresh);

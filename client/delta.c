@@ -34,9 +34,10 @@ static void to_plan(struct elv_delta *d)
         *d->cfg.plan = (struct elv_codec_plan){0};
 }
 
-void elv_delta_resume(struct elv_delta *d, const struct elv_delta_cfg *cfg)
+void elv_delta_resume(struct elv_delta *d, const struct elv_delta_cfg *cfg, double whole)
 {
     elv_delta_begin(d, cfg);
+    d->whole = whole;
     to_plan(d);
 }
 

@@ -77,9 +77,9 @@ static inline uint64_t elv_delta_seed(uint64_t run_seed, uint32_t client, uint32
 }
 
 void elv_delta_begin(struct elv_delta *d, const struct elv_delta_cfg *cfg);
-/* `trained` is the vector already, as a run left it: only chunks and digest are made again. What it
- * was shortened by is not known any more, and lost. */
-void elv_delta_resume(struct elv_delta *d, const struct elv_delta_cfg *cfg);
+/* `trained` is the vector already, as a run left it with its `whole`: only chunks and digest are
+ * made again. */
+void elv_delta_resume(struct elv_delta *d, const struct elv_delta_cfg *cfg, double whole);
 
 /* `budget` slices of some thousand coordinates or a few chunks. ELV_ERR_BUSY: there is more.
  * ELV_ERR_FORMAT: a weight is not finite (the base is untouched). ELV_ERR_RANGE: a value is beyond

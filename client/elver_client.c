@@ -506,24 +506,41 @@ static void tell_state(void *self, const char *what, const char *name, const cha
     elv_log_end(&l);
 }
 
-static int open_state(struct program *p)
+/* Why there is no state. */
+static int refuse_state(struct program *p, enum elv_err err, long holder)
 {
     char why[96];
+    if (err == ELV_ERR_AUTH)
+        return complain(p->state_path, "another device or job has its state there"), EXIT_USAGE;
+    if (err == ELV_ERR_IO && errno == ENOSPC) { /* no reason not to take part */
+        tell_state(p, "state_not_kept", "", strerror(errno));
+        return EXIT_SUCCESS;
+    }
+    if (err != ELV_ERR_BUSY)
+        return complain(p->state_path, err == ELV_ERR_IO ? strerror(errno) : elv_err_text(err));
+    snprintf(why, sizeof why, "process %ld uses it", holder);
+    return complain(p->state_path, why);
+}
+
+static int open_state(struct program *p)
+{
+    char owner[sizeof p->credential.identity + ELV_JOB_NAME_MAX + 32];
     long holder = 0;
-    const struct elv_client_state_cfg cfg = {
-        .path = p->state_path, .tell_self = p, .tell = tell_state, .sink = elv_host_sink(&p->host)};
     if (p->state_path == NULL)
         return EXIT_SUCCESS;
+    /* A key that was rotated is the same device's. */
+    snprintf(owner, sizeof owner, "device %.*s, job %s", (int)strcspn(p->credential.identity, "#"),
+             p->credential.identity, p->job);
+    const struct elv_client_state_cfg cfg = {.path = p->state_path,
+                                             .owner = owner,
+                                             .tell_self = p,
+                                             .tell = tell_state,
+                                             .sink = elv_host_sink(&p->host)};
     const enum elv_err err = elv_client_state_open(&cfg, &p->state, &holder);
-    if (err == ELV_OK) {
-        p->disk = elv_client_state_disk(p->state);
-        return EXIT_SUCCESS;
-    }
-    if (err == ELV_ERR_BUSY) {
-        snprintf(why, sizeof why, "process %ld uses it", holder);
-        return complain(p->state_path, why);
-    }
-    return complain(p->state_path, err == ELV_ERR_IO ? strerror(errno) : elv_err_text(err));
+    if (err != ELV_OK)
+        return refuse_state(p, err, holder);
+    p->disk = elv_client_state_disk(p->state);
+    return EXIT_SUCCESS;
 }
 
 static int build_client(struct program *p)

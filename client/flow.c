@@ -157,7 +157,7 @@ static void end_quick_start(struct elv_flow *f, elv_time_us now)
 /* A window is spread over two thirds of a round trip, or half of one in the quick start. */
 static void pace(struct elv_flow *f, elv_time_us now)
 {
-    if (!f->rtt.measured)
+    if (f->least == 0)
         return;
     const elv_time_us each = f->rtt.smoothed / f->window, gap = f->quick ? each / 2 : each * 2 / 3;
     f->pace_us = longer(f->pace_us, now - PACE_BURST_US - 2 * gap) + gap;
@@ -344,6 +344,8 @@ void elv_flow_answered(struct elv_flow *f, elv_time_us now, const struct elv_flo
                        uint32_t n_flying)
 {
     const elv_time_us took = now - m->sent_us;
+    if (f->least == 0) /* what was measured is of another path, or of a request that was repeated */
+        f->rtt.measured = false;
     elv_rtt_sample(&f->rtt, took);
     f->delivered++;
     f->delivered_us = now;

@@ -63,7 +63,7 @@ enum elv_persist_file {
 
 #define ELV_PERSIST_HEAD_LEN 56u /* what every head begins with */
 #define ELV_PERSIST_BASE_LEN (ELV_PERSIST_HEAD_LEN + 40u)
-#define ELV_PERSIST_WORK_MAX (ELV_PERSIST_HEAD_LEN + 40u + ELV_MSG_MAX)
+#define ELV_PERSIST_WORK_MAX (ELV_PERSIST_HEAD_LEN + 48u + ELV_MSG_MAX)
 #define ELV_PERSIST_LEFT_LEN (ELV_PERSIST_HEAD_LEN + 18u)
 #define ELV_PERSIST_RECORD_LEN 8u /* before the chunk */
 #define ELV_PERSIST_RECORD_MAX (ELV_PERSIST_RECORD_LEN + ELV_CHUNK_MAX)
@@ -84,6 +84,7 @@ struct elv_persist_work {
     struct elv_codec_choice up;
     bool feeds_back, sparse;  /* it becomes a residual; see struct elv_residual_saved */
     double learnt;            /* likewise */
+    double whole;             /* see struct elv_delta */
     struct elv_commit commit; /* names of the user's sums view the head */
 };
 

@@ -37,6 +37,15 @@ void elv_session_tick(struct elv_client *c);
 void elv_session_advance(struct elv_client *c, struct elv_actions *out);
 elv_time_us elv_session_deadline(const struct elv_client *c);
 
+/* session_plan.c: the manifest's model. ELV_ERR_MISMATCH: not what its fingerprint says. */
+enum elv_err elv_session_parse(const struct elv_manifest *m, struct elv_model *model);
+/* Cuts the memory for this run and makes the trainer ready, with a residual if that fits. */
+enum elv_err elv_session_plan(struct elv_client *c, const struct elv_manifest *m);
+/* The run is this one from now on. */
+void elv_session_set_up(struct elv_client *c, const struct elv_manifest *m);
+/* Whether this device takes part with that codec; those the job does not list do no harm. */
+bool elv_session_offers(const struct elv_client *c, uint8_t codec);
+
 /* The id the next action gets. */
 uint32_t elv_session_next_id(const struct elv_client *c);
 /* Emits one request under it, and returns it. */

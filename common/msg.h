@@ -79,7 +79,7 @@ struct elv_manifest {
     struct elv_codec_choice down;
     bool deflate; /* senders may deflate chunks; receivers always understand it */
     float bound;  /* R: a decoded value beyond it refuses the update; > 0 */
-    float clip;   /* L2 norm of an update, enforced by the client; 0: none */
+    float clip;   /* L2 norm of an update as it is decoded, enforced by the client; 0: none */
     uint32_t weight_max;
     float proximal;             /* mu: mu/2 * |w - base|^2 is added to the local loss; 0: none */
     enum elv_feedback feedback; /* how the residual is kept; NONE: the next two are 0, too */

@@ -7,7 +7,7 @@
 #
 # Fashion-MNIST over 20 clients with 100 rounds of real training, by the server and the clients
 # themselves exchanging every message in virtual time; see codecs.ini and codecs.world.ini. All
-# codecs on a network of 159,010 parameters (mlp), three of them on LeNet-5 (61,706). About 25
+# codecs on a network of 159,010 parameters (mlp), three of them on LeNet-5 (61,706). About 20
 # minutes on two cores; --quick makes do with 5 rounds of two codecs, seconds.
 #
 # Prints a table, also kept as codecs.md and codecs.csv in DIR, build/codecs unless given:
@@ -62,8 +62,8 @@ trap 'exit 143' TERM
 
 lenet='conv 6 5x5 pad 2 relu, maxpool 2, conv 16 5x5 relu, maxpool 2, dense 120 relu, dense 84 relu, dense 10'
 
-# Network, codec up, codec down, and what else is set; the longest first. Where so few values are
-# sent, what devices keep for later is best summed up as a velocity.
+# Network, codec up, codec down, and what else is set; the longest first. Where few values are sent,
+# what devices keep for later is summed up as it is, and as a velocity.
 if [ -n "$quick" ]; then
     rounds=5
     cat >"$work/list" <<'LIST'
@@ -75,7 +75,8 @@ else
     cat >"$work/list" <<'LIST'
 lenet|f32|f32|
 lenet|q8|q8|
-lenet|ternary 0.01|ternary 0.02|transfer.momentum_correction=0.5
+lenet|ternary 0.01|ternary 0.05|
+lenet|ternary 0.01|ternary 0.05|transfer.momentum_correction=0.5
 mlp|f32|f32|
 mlp|f16|f16|
 mlp|q8|q8|

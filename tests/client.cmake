@@ -2,6 +2,7 @@
 # Tests of the client.
 elv_test(test_choke elv_client)
 elv_test(test_link elv_client)
+elv_test(test_flow elv_client)
 elv_test(test_transfer elv_client)
 elv_test(test_client_memory elv_client)
 elv_test(test_delta elv_client)

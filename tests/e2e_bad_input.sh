@@ -46,6 +46,7 @@ await 10 "a client that holds its state" test -s "$dir/client-state/lock"
 client 1 "process $holder uses it" --state "$dir/client-state"
 kill "$holder"
 expect_exit 0 "$holder" "the client that holds its state"
+client 2 'another device or job' --state "$dir/client-state" --credential "$dir/dev-2.cred"
 refuses 2 'a command is missing' "$elver_key"
 refuses 2 'no such command' "$elver_key" burn
 refuses 0 'elver-server 0' "$elver_server" --version

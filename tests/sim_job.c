@@ -207,10 +207,23 @@ static void put_codecs(struct draft *d, uint64_t seed, const char *up, const cha
     d->rng = before;
 }
 
+bool sim_job_is_wide(uint64_t seed)
+{
+    struct elv_rng rng =
+        elv_rng_of((struct elv_rng_key){.seed = seed, .round = 58, .purpose = ELV_RNG_TEST});
+    return elv_rng_below(&rng, 12) == 0;
+}
+
 static void put_transfer(struct draft *d, uint64_t seed)
 {
     const char *up = ANY(d, codecs), *down = ANY(d, codecs);
-    put_codecs(d, seed, up, down);
+    if (sim_job_is_wide(seed)) {
+        put(d, "model", "layers", "dense 500 relu, dense 3");
+        put(d, "transfer", "up", "f32");
+        put(d, "transfer", "down", "f32");
+    } else {
+        put_codecs(d, seed, up, down);
+    }
     put(d, "transfer", "deflate", elv_rng_below(&d->rng, 3) == 0 ? "on" : "off");
     put(d, "transfer", "clip", ANY(d, clips));
 }

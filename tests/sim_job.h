@@ -15,6 +15,9 @@ const char *sim_job_of(uint64_t seed, uint32_t clients, struct fleet_key keys[SI
 /* The same job after its operator took another policy, of those that the seed draws. */
 const char *sim_job_other(uint64_t seed, uint32_t clients, struct fleet_key keys[SIM_JOB_KEYS]);
 
+/* Its bodies have some twenty chunks instead of a few, so that crashes fall into transfers. */
+bool sim_job_is_wide(uint64_t seed);
+
 /* So many seeds in a row have each policy, in each of its variants, once. */
 uint32_t sim_job_variants(void);
 

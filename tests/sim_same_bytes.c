@@ -6,7 +6,8 @@
  * Under policy bsp, with a deadline so long that nothing can change who contributes, the final
  * model and the deflated step to it are the same bytes: for any order of arrival, whether server
  * and clients died or not, with their machines or without, or the server was stopped and started
- * again. Each seed is one disturbed run, compared with the undisturbed one. */
+ * again. Clients that feed errors back have disks. Each seed is one disturbed run, compared with
+ * the undisturbed one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,25 +22,41 @@
 enum { CLIENTS = 8, TROUBLE_S = 240, LIMIT_S = 4000 };
 
 static const struct fleet_key dense[] = {
-    {"sync", "policy", "bsp"},        {"sync", "deadline", "100000s"},
-    {"sync", "quorum", "8"},          {"select", "min_clients", "8"},
-    {"transfer", "up", "q8"},         {"transfer", "down", "q8"},
-    {"job", "rounds", "6"},           {"transfer", "deflate", "on"},
-    {"transfer", "feedback", "none"}, {NULL, NULL, NULL},
+    {"sync", "policy", "bsp"},      {"sync", "deadline", "100000s"}, {"sync", "quorum", "8"},
+    {"select", "min_clients", "8"}, {"transfer", "up", "q8"},        {"transfer", "down", "q8"},
+    {"job", "rounds", "6"},         {"transfer", "deflate", "on"},   {NULL, NULL, NULL},
 };
-/* What the steps leave out is in the master model: it has to survive, too. */
+/* What the steps leave out is in the master model, what the updates leave out with the clients: it
+ * has to survive, too. */
 static const struct fleet_key sparse[] = {
     {"sync", "policy", "bsp"},
     {"sync", "deadline", "100000s"},
     {"sync", "quorum", "8"},
     {"select", "min_clients", "8"},
-    {"transfer", "up", "q4 stochastic"},
+    {"transfer", "up", "topk 0.05"},
+    {"transfer", "momentum_correction", "0.5"},
+    {"transfer", "warm_up", "3"},
+    {"transfer", "clip", "0.3"},
     {"transfer", "down", "ternary 0.05"},
     {"job", "rounds", "6"},
     {"transfer", "deflate", "on"},
-    {"transfer", "feedback", "none"}, /* a client that dies forgets what it has not sent */
     {NULL, NULL, NULL},
 };
+
+/* Clients with a disk keep what they have not sent. */
+static const struct fleet_key feeding_back[] = {
+    {"sync", "policy", "bsp"},
+    {"sync", "deadline", "100000s"},
+    {"sync", "quorum", "8"},
+    {"select", "min_clients", "8"},
+    {"transfer", "up", "ternary 0.05"},
+    {"transfer", "down", "q8"},
+    {"job", "rounds", "6"},
+    {"transfer", "momentum_correction", "0.5"},
+    {NULL, NULL, NULL},
+};
+static const struct fleet_key *const keys[] = {dense, sparse, feeding_back};
+enum { KINDS = sizeof keys / sizeof keys[0] };
 
 struct outcome {
     uint8_t model[32];
@@ -65,6 +82,8 @@ static struct fleet *make_fleet(const struct disturbance *d, uint32_t numbers[CL
         .keys = d->keys,
         .link.delay = {.min_us = 20000},
         .disk.sync = {.min_us = 2000},
+        .keeps = UINT64_MAX, /* a client without a disk would forget what it has not sent */
+        .client_disk = {.sync = {.min_us = 5000, .spread_us = 50000}, .torn = true},
         .slice = 4,
         .step_us = 30000,
         .numbers = numbers,
@@ -125,19 +144,19 @@ int main(int argc, char **argv)
         return 2;
     }
     const uint64_t from = strtoull(argv[1], NULL, 10), n = strtoull(argv[2], NULL, 10);
-    const struct fleet_key *const keys[] = {dense, sparse};
-    struct outcome want[2] = {0}, got = {0};
+    struct outcome want[KINDS] = {0}, got = {0};
     uint64_t crashes = 0, failed = 0;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < KINDS; i++)
         if (!run(&(struct disturbance){.keys = keys[i], .seed = 1}, &want[i], &crashes))
             return 1;
     for (uint64_t seed = from; seed - from < n; seed++) {
-        const struct disturbance d = {.keys = keys[seed % 2],
+        const uint64_t kind = seed % KINDS, who = seed / KINDS % 3;
+        const struct disturbance d = {.keys = keys[kind],
                                       .seed = seed,
                                       .links = true,
-                                      .server = seed % 3 != 0,
-                                      .clients = seed % 3 == 2};
-        const bool fine = run(&d, &got, &crashes) && memcmp(&want[seed % 2], &got, sizeof got) == 0;
+                                      .server = who != 0,
+                                      .clients = who != 1};
+        const bool fine = run(&d, &got, &crashes) && memcmp(&want[kind], &got, sizeof got) == 0;
         failed += !fine;
         if (!fine)
             printf("seed %" PRIu64 ": other bytes; replay: %s %" PRIu64 " 1\n", seed, argv[0],

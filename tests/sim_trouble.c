@@ -117,6 +117,11 @@ static bool has(const struct sim_trouble *t, int kind, uint32_t place)
     return false;
 }
 
+static uint64_t short_log(const struct sim_trouble *t)
+{
+    return sim_job_is_wide(t->seed) ? 1000000 : 60000;
+}
+
 static struct fleet_cfg fleet_of(struct sim_trouble *t, void (*line)(void *ctx, const char *text),
                                  void *line_ctx)
 {
@@ -142,7 +147,7 @@ static struct fleet_cfg fleet_of(struct sim_trouble *t, void (*line)(void *ctx, 
         .observe = t->observe,
         .join_spread_us = 10 * SECOND,
         .limits = {.uploads_max = has(t, FEW_UPLOADS, 0) ? 3 : 0,
-                   .log_bytes_max = has(t, SHORT_LOG, 0) ? 60000 : 0},
+                   .log_bytes_max = has(t, SHORT_LOG, 0) ? short_log(t) : 0},
         .scores = t->scores,
         .numbers = t->numbers,
         .line = line,
@@ -258,7 +263,7 @@ static void describe(const struct sim_standing *s, char text[TEXT_MAX])
         [TORN] = "a power loss tears what was appended",
         [DYING] = "the disk dies of its first error",
         [FEW_UPLOADS] = "there is room for three uploads",
-        [SHORT_LOG] = "the upload log has 60000 bytes",
+        [SHORT_LOG] = "the upload log is short",
         [KEEPS] = "it has a disk",
     };
     if (s->kind <= VANDAL || s->kind == KEEPS)

@@ -320,6 +320,24 @@ static void the_folder_is_for_its_owner_only(void **unused)
     assert_int_equal(st.st_mode & 0777, 0600);
 }
 
+static void somebody_else_s_state_is_left_alone(void **unused)
+{
+    (void)unused;
+    elv_client_state_close(state);
+    state = NULL;
+    struct elv_client_state_cfg cfg = {.path = path, .owner = "device a, job j"};
+    assert_int_equal(elv_client_state_open(&cfg, &state, NULL), ELV_OK);
+    elv_client_state_close(state);
+    state = NULL;
+    cfg.owner = "device a, job k";
+    assert_int_equal(elv_client_state_open(&cfg, &state, NULL), ELV_ERR_AUTH);
+    cfg.owner = "device a";
+    assert_int_equal(elv_client_state_open(&cfg, &state, NULL), ELV_ERR_AUTH);
+    assert_null(state);
+    cfg.owner = "device a, job j";
+    assert_int_equal(elv_client_state_open(&cfg, &state, NULL), ELV_OK);
+}
+
 static void a_folder_that_cannot_be_is_an_error(void **unused)
 {
     (void)unused;
@@ -345,6 +363,7 @@ int main(void)
         TEST(a_half_written_file_of_a_killed_process_is_swept_away),
         TEST(a_full_disk_is_said_once_and_so_is_its_end),
         TEST(the_folder_is_for_its_owner_only),
+        TEST(somebody_else_s_state_is_left_alone),
         TEST(a_folder_that_cannot_be_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

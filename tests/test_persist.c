@@ -236,6 +236,33 @@ static void a_client_with_a_disk_behaves_as_one_without(void **state)
     assert_non_null(fake_disk_file(&disk, ELV_PERSIST_BASE, 0));
 }
 
+static uint64_t bytes_stored(void)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < disk.files.n; i++)
+        sum += disk.files.at[i].len;
+    return sum;
+}
+
+static void a_version_that_is_held_is_not_stored_again(void **state)
+{
+    (void)state;
+    world_start(&w);
+    world_until(&w, accepted);
+    const struct fake_item *base = fake_disk_file(&disk, ELV_PERSIST_BASE, 0);
+    assert_non_null(base);
+    base->at[0] ^= 1; /* so that a second time would show */
+    const uint8_t mark = base->at[0];
+    server_offer(&w.server, 2, 0);
+    w.server.verdict = (struct elv_verdict){0};
+    while (w.client.stats.accepted < 2)
+        assert_true(world_step(&w));
+    assert_int_equal(fake_disk_file(&disk, ELV_PERSIST_BASE, 0)->at[0], mark);
+    world_run(&w, SEC);
+    const size_t n = w.client.model.n_params * sizeof(float);
+    assert_in_range(bytes_stored(), n, n + 1000); /* no update is left there */
+}
+
 static void no_chunk_leaves_before_the_work_is_durable(void **state)
 {
     (void)state;
@@ -612,6 +639,7 @@ int main(void)
         cmocka_unit_test(a_record_is_whole_or_none),
         TEST(without_a_disk_nothing_is_stored),
         TEST(a_client_with_a_disk_behaves_as_one_without),
+        TEST(a_version_that_is_held_is_not_stored_again),
         TEST(no_chunk_leaves_before_the_work_is_durable),
         TEST(killed_while_sending_it_sends_the_rest_of_the_same_bytes),
         TEST(killed_again_and_again_it_gets_there),

@@ -270,7 +270,7 @@ static void decided(void *self, uint32_t client, enum elv_lab_fate fate, uint32_
     elv_lab_local_decided(((struct pupil *)self)->local, client, fate, version);
 }
 
-static void train_swarm(const struct elv_job *job, uint8_t model[32])
+static struct elv_lab_summary train_swarm(const struct elv_job *job)
 {
     static struct swarm_case c;
     struct pupil p = {.client.number = 1};
@@ -286,6 +286,8 @@ static void train_swarm(const struct elv_job *job, uint8_t model[32])
     swarm_case_init(&c, NULL, CLIENTS);
     c.learner = (struct elv_lab_learner){.self = &p,
                                          .n_params = job->model.n_shared,
+                                         .bytes_down = elv_lab_local_bytes_down(p.local),
+                                         .bytes_full = elv_lab_local_bytes_full(p.local),
                                          .gather_max = 3,
                                          .init = init_model,
                                          .samples = samples,
@@ -294,9 +296,10 @@ static void train_swarm(const struct elv_job *job, uint8_t model[32])
     c.cfg.job = job;
     c.cfg.seed = job->seed;
     c.cfg.rounds = ROUNDS;
-    memcpy(model, swarm_case_run(&c).model, 32);
+    const struct elv_lab_summary sum = swarm_case_run(&c);
     swarm_case_free(&c);
     elv_lab_local_free(p.local);
+    return sum;
 }
 
 static void the_model_learnt_is_the_same_to_the_last_bit(void **state)
@@ -308,7 +311,8 @@ static void the_model_learnt_is_the_same_to_the_last_bit(void **state)
         {{"aggregate", "weight", "seen"}, {"client", "learning_rate_decay", "0.9"}},
         {{"transfer", "up", "ternary 0.05"},
          {"transfer", "down", "topk 0.3"},
-         {"transfer", "warm_up", "4"}},
+         {"transfer", "warm_up", "4"},
+         {"transfer", "clip", "0.2"}},
         {{"transfer", "up", "topk 0.1"},
          {"transfer", "down", "rotate 2"},
          {"transfer", "momentum_correction", "0.5"},
@@ -319,12 +323,14 @@ static void the_model_learnt_is_the_same_to_the_last_bit(void **state)
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         struct fleet_key all[12] = {
             {"sync", "quorum", "8"}, {"select", "min_clients", "8"}, {"job", "rounds", "12"}};
-        uint8_t model[32];
         for (size_t k = 0; keys[i][k].section; k++)
             all[3 + k] = keys[i][k];
         struct fleet *f = run_fleet(all);
-        train_swarm(&f->job, model);
-        assert_memory_equal(model, elv_server_stats(f->server)->model, 32);
+        const struct elv_lab_summary sum = train_swarm(&f->job);
+        const struct elv_server_stats *stats = elv_server_stats(f->server);
+        assert_memory_equal(sum.model, stats->model, 32);
+        assert_int_equal(sum.bytes_up, stats->bytes_up);
+        assert_int_equal(sum.bytes_down, stats->bytes_down);
         fleet_free(f);
     }
 }

@@ -170,6 +170,7 @@ static void what_the_receivers_list_shows_is_not_sent_again(void **state)
         twice += w.peer.times[i] > 1;
     assert_in_range(w.n_sent, 600, 700);
     assert_in_range(twice, 0, 100);
+    assert_in_range(w.t.flow.delivered, 600, 600 + w.n_sent - 600); /* the list counts as answers */
 }
 
 static void in_silence_one_is_repeated_and_then_one_at_a_time(void **state)
@@ -185,7 +186,7 @@ static void in_silence_one_is_repeated_and_then_one_at_a_time(void **state)
     w.peer.n_queue = 0; /* nothing comes any more */
     const elv_time_us since = w.now;
     struct elv_transmission s;
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 6; i++) {
         w.now = elv_transfer_deadline(&w.t);
         elv_transfer_expire(&w.t, w.now);
         uint32_t n = 0;
@@ -196,7 +197,34 @@ static void in_silence_one_is_repeated_and_then_one_at_a_time(void **state)
         assert_int_equal(n, 1);
         assert_true(i == 0 || w.t.n_flying == 1);
     }
-    assert_in_range(w.now - since, 5000 * MS, 60000 * MS);
+    assert_in_range(w.now - since, 1000 * MS, 6000 * MS);
+    uint32_t chunk, last = 0;
+    for (uint32_t i = 0; i < w.t.n_flights; i++)
+        last = w.t.flights[i].state == ELV_FLIGHT_FLYING ? w.t.flights[i].id[0] : last;
+    assert_true(w.t.flow.window > 2 * ELV_WINDOW_FIRST);
+    assert_true(elv_transfer_answered(&w.t, w.now + 50 * MS, last, &chunk));
+    assert_true(w.t.flow.quick); /* after so long it is taken for another path */
+    assert_in_range(w.t.flow.window, ELV_WINDOW_FIRST, 2 * ELV_WINDOW_FIRST);
+}
+
+static void a_shrunken_window_does_not_keep_a_silence_from_being_looked_into(void **state)
+{
+    (void)state;
+    static struct world w;
+    start(&w, 600, never, steady);
+    while (w.n_sent < 100) {
+        turn(&w);
+        w.now = next_event(&w);
+    }
+    turn(&w);
+    w.t.flow.window = 1;
+    assert_true(w.t.n_flying > 5);
+    struct elv_transmission s;
+    w.now = elv_transfer_deadline(&w.t);
+    elv_transfer_expire(&w.t, w.now);
+    assert_true(elv_transfer_next(&w.t, w.now, 9000, &s));
+    assert_true(s.repeated);
+    assert_false(elv_transfer_next(&w.t, w.now, 9001, &s));
 }
 
 /* A body of `n` chunks of which eight were answered, one by one, in 100 ms each. Returns a time
@@ -266,6 +294,11 @@ static void an_answer_after_its_repeat_widens_the_margin(void **state)
     elv_transfer_have(&w.t, chunk);
     assert_int_equal(w.t.margin, 2);
     assert_int_equal(w.t.flow.n_lost, 0);
+    w.t.flow.round += 16; /* without another one */
+    const elv_time_us later = now + 1000 * MS;
+    assert_int_equal(send_all(&w, later, 1), 1);
+    assert_true(elv_transfer_answered(&w.t, later + 100 * MS, w.id, &chunk));
+    assert_int_equal(w.t.margin, 1);
 }
 
 static void requests_sent_in_one_moment_have_an_order(void **state)
@@ -590,6 +623,7 @@ int main(void)
         cmocka_unit_test(any_pattern_of_losses_is_filled),
         cmocka_unit_test(what_the_receivers_list_shows_is_not_sent_again),
         cmocka_unit_test(in_silence_one_is_repeated_and_then_one_at_a_time),
+        cmocka_unit_test(a_shrunken_window_does_not_keep_a_silence_from_being_looked_into),
         cmocka_unit_test(a_request_that_others_overtook_is_lost_after_a_margin),
         cmocka_unit_test(an_answer_after_its_repeat_widens_the_margin),
         cmocka_unit_test(requests_sent_in_one_moment_have_an_order),

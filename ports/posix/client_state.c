@@ -16,7 +16,7 @@
 #include "common/assert.h"
 #include "ports/posix/file.h"
 
-enum { FORM = 1, NAME_LEN = 64, BLOCK = 65536 };
+enum { FORM = 1, NAME_LEN = 64, BLOCK = 65536, OWNER_MAX = 1024 };
 static const char mark[8] = {'e', 'l', 'v', 's', 't', 'a', 't', 'e'};
 
 struct elv_client_state {
@@ -388,18 +388,45 @@ static enum elv_err check_all(struct elv_client_state *s)
     return ELV_OK;
 }
 
+static enum elv_err in_folder(const struct elv_client_state *s, const char *name,
+                              char path[PATH_MAX])
+{
+    const int len = snprintf(path, PATH_MAX, "%s/%s", s->cfg.path, name);
+    return len < 0 || len >= PATH_MAX ? ELV_ERR_ARG : ELV_OK;
+}
+
+static enum elv_err check_owner(const struct elv_client_state *s)
+{
+    char path[PATH_MAX];
+    uint8_t *text = NULL;
+    size_t len = 0;
+    if (s->cfg.owner == NULL)
+        return ELV_OK;
+    const size_t want = strlen(s->cfg.owner);
+    enum elv_err err = in_folder(s, "owner", path);
+    if (err == ELV_OK)
+        err = elv_posix_load(path, OWNER_MAX, &text, &len);
+    if (err == ELV_ERR_MISSING || (err == ELV_OK && len == 0)) /* a full disk left it empty */
+        err = elv_posix_save(path, (struct elv_bytes){(const uint8_t *)s->cfg.owner, want});
+    else if (err == ELV_OK && (len != want || memcmp(text, s->cfg.owner, want) != 0))
+        err = ELV_ERR_AUTH;
+    free(text);
+    return err == ELV_ERR_FULL ? ELV_ERR_AUTH : err;
+}
+
 static enum elv_err take(struct elv_client_state *s, long *holder)
 {
     char path[PATH_MAX];
-    const int len = snprintf(path, sizeof path, "%s/lock", s->cfg.path);
-    if (len < 0 || (size_t)len >= sizeof path)
+    if (in_folder(s, "lock", path) != ELV_OK)
         return ELV_ERR_ARG;
     if (mkdir(s->cfg.path, 0700) != 0 && errno != EEXIST)
         return ELV_ERR_IO;
     s->folder = open(s->cfg.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (s->folder < 0)
         return ELV_ERR_IO;
-    const enum elv_err err = elv_posix_lock(&s->lock, path, false, holder);
+    enum elv_err err = elv_posix_lock(&s->lock, path, false, holder);
+    if (err == ELV_OK)
+        err = check_owner(s);
     return err == ELV_OK ? check_all(s) : err;
 }
 

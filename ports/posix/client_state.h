@@ -2,6 +2,7 @@
 /* ports/posix/client_state.h - where a client on Linux keeps what it must not lose: a folder.
  *
  *     lock            held by the process that uses the folder, with its number
+ *     owner           whose state it is, in words
  *     file-T-N        a file of table T and number N: a head with length and SHA-256, then its
  * bytes log-N           an append-only log, bytes as they came
  *
@@ -37,7 +38,8 @@ void elv_client_state_head_encode(const struct elv_client_state_head *h,
 enum elv_err elv_client_state_head_decode(struct elv_bytes in, struct elv_client_state_head *h);
 
 struct elv_client_state_cfg {
-    const char *path; /* of the folder; made when it is not there, for its owner only */
+    const char *path;  /* of the folder; made when it is not there, for its owner only */
+    const char *owner; /* whose state it must be, or is from now on; read by open only; NULL: any */
     /* Told about what is not as it should be: `what` is an event's name, snake_case; `name` a file
      * in the folder, or empty; `why` a reason. */
     void *tell_self;
@@ -47,8 +49,9 @@ struct elv_client_state_cfg {
 
 struct elv_client_state;
 
-/* ELV_ERR_BUSY: another process uses the folder, `*holder` (may be NULL) if it is known;
- * ELV_ERR_IO: errno says why; ELV_ERR_ARG: the path is too long; ELV_ERR_MEMORY. */
+/* ELV_ERR_AUTH: it is somebody else's; ELV_ERR_BUSY: another process uses the folder, `*holder`
+ * (may be NULL) if it is known; ELV_ERR_IO: errno says why; ELV_ERR_ARG: the path is too long;
+ * ELV_ERR_MEMORY. */
 enum elv_err elv_client_state_open(const struct elv_client_state_cfg *cfg,
                                    struct elv_client_state **out, long *holder);
 void elv_client_state_close(struct elv_client_state *s); /* may be NULL */

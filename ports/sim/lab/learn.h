@@ -44,7 +44,9 @@ struct elv_lab_score {
 struct elv_lab_learner {
     void *self;
     uint32_t n_params;     /* 0: nothing is learnt */
-    uint64_t bytes_down;   /* that a version takes to fetch */
+    uint64_t bytes_down;   /* that a version takes to fetch, about */
+    uint64_t bytes_full;   /* of a whole version; then what a client fetches is counted as the
+                              server makes it; 0: bytes_down each time */
     uint32_t gather_max;   /* pieces of work that `train` takes at once; 1 or more */
     bool clients_evaluate; /* tasks come with evaluation sums, of examples a client holds out */
 

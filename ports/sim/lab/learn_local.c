@@ -15,6 +15,7 @@ struct own { /* a client's, once it has trained */
     struct elv_residual residual;
     struct elv_delta_cfg made; /* of the vector */
     float *vector;             /* f32 [n_shared] as it was sent, until that is decided */
+    double whole;              /* see struct elv_delta */
     void *memory;              /* residual and velocity */
 };
 
@@ -314,6 +315,7 @@ static enum elv_err keep_vector(struct elv_lab_local *l, struct own *o,
         return ELV_ERR_MEMORY;
     memcpy(o->vector, l->trained, n * sizeof *o->vector);
     o->made = l->delta.cfg;
+    o->whole = l->delta.whole;
     o->made.trained = o->vector;
     elv_residual_made(&o->residual, t->assignment, t->version, l->delta.learnt);
     return ELV_OK;
@@ -322,7 +324,7 @@ static enum elv_err keep_vector(struct elv_lab_local *l, struct own *o,
 static void settle(struct elv_lab_local *l, struct own *o)
 {
     struct elv_settling s;
-    elv_delta_resume(&l->delta, &o->made);
+    elv_delta_resume(&l->delta, &o->made, o->whole);
     if (o->residual.saved.vector == ELV_VECTOR_ACCEPTED)
         run_delta(l); /* where its chunks start */
     elv_settle_begin(&s, &o->residual, &l->delta);
@@ -475,12 +477,17 @@ static uint64_t bytes_in(struct elv_lab_local *l, struct elv_codec_choice codec)
     return sum;
 }
 
+uint64_t elv_lab_local_bytes_full(struct elv_lab_local *l)
+{
+    return bytes_in(l, (struct elv_codec_choice){.id = ELV_CODEC_F32});
+}
+
 uint64_t elv_lab_local_bytes_down(struct elv_lab_local *l)
 {
     const uint32_t asked = l->cfg.job->select_count;
     const uint64_t missed =
         asked == 0 || asked >= l->cfg.n_clients ? 1 : (l->cfg.n_clients + asked - 1) / asked;
-    const uint64_t full = bytes_in(l, (struct elv_codec_choice){.id = ELV_CODEC_F32});
+    const uint64_t full = elv_lab_local_bytes_full(l);
     const uint64_t steps = missed * bytes_in(l, l->cfg.job->down);
     return steps < full ? steps : full;
 }

@@ -47,5 +47,7 @@ void elv_lab_local_init(struct elv_lab_local *l, float *w);
 /* Bytes that a version takes to fetch: steps in the job's codec for versions, as many as a client
  * misses on average between two rounds it is asked for, or the whole model when that is less. */
 uint64_t elv_lab_local_bytes_down(struct elv_lab_local *l);
+/* The whole model, in f32. */
+uint64_t elv_lab_local_bytes_full(struct elv_lab_local *l);
 
 #endif

@@ -271,6 +271,7 @@ enum elv_err elv_lab_logistic(struct elv_lab_learner *out, const struct elv_lab_
     *out = (struct elv_lab_learner){.self = l,
                                     .n_params = l->model.n_shared,
                                     .bytes_down = elv_lab_local_bytes_down(l->local),
+                                    .bytes_full = elv_lab_local_bytes_full(l->local),
                                     .gather_max = GATHER,
                                     .init = init,
                                     .samples = samples,

@@ -197,6 +197,7 @@ enum elv_err elv_lab_network(struct elv_lab_learner *out, const struct elv_lab_n
     *out = (struct elv_lab_learner){.self = n,
                                     .n_params = cfg->job->model.n_shared,
                                     .bytes_down = elv_lab_local_bytes_down(n->local),
+                                    .bytes_full = elv_lab_local_bytes_full(n->local),
                                     .gather_max = GATHER,
                                     .clients_evaluate = cfg->job->holdout > 0.0f,
                                     .init = init,

@@ -204,6 +204,7 @@ void elv_swarm_free(struct elv_swarm *s)
     free_vectors(s);
     free(s->works.at);
     free(s->versions.at);
+    free(s->versions.steps);
     free(s->vectors.at);
     free(s->round.asked);
     free(s->round.before);

@@ -30,6 +30,7 @@ struct elv_swarm_client {
     uint32_t seq;               /* ROUNDS: the round that asked it last */
     uint32_t assignment;        /* that it was given last */
     uint32_t place;             /* STREAM: among those without work */
+    uint32_t holds;             /* one more than the version it fetched last; 0: none */
     uint32_t comings, turns;    /* times it came; times it went away or returned since */
     struct elv_lab_facts facts; /* of its device */
     bool joined;                /* the server counts it in */
@@ -101,6 +102,8 @@ struct elv_swarm_version {
 };
 
 struct elv_swarm_versions {
+    uint64_t *steps; /* [version] bytes of all steps up to there; what is not counted is 0 */
+    uint32_t n_steps, cap_steps;
     struct elv_swarm_version *at;
     uint32_t n, cap, free;
     uint32_t newest;
@@ -186,6 +189,7 @@ struct elv_swarm {
     uint64_t counted; /* updates, ever */
     double rate;
     float *mean, *state;         /* scratch and memory of the rule */
+    uint64_t step;               /* bytes of the newest step, chunks as they travel */
     float *master;               /* NULL: it is the newest version */
     struct elv_lab_task *tasks;  /* [gather_max] */
     struct elv_swarm_work **due; /* [gather_max] */
@@ -260,6 +264,8 @@ void elv_swarm_mix_nothing(struct elv_swarm *s); /* the next round begins */
 const float *elv_swarm_master(const struct elv_swarm *s);
 /* Makes `w`, or NULL, the newest version's and keeps it. On failure it is gone. */
 enum elv_err elv_swarm_publish(struct elv_swarm *s, float *w);
+/* Bytes client `c` fetches to have the newest version, which it has from now on. */
+uint64_t elv_swarm_fetch(struct elv_swarm *s, uint32_t c);
 /* The published version is all there is. */
 void elv_swarm_forget_master(struct elv_swarm *s);
 

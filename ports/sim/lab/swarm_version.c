@@ -128,6 +128,7 @@ static enum elv_err broadcast(struct elv_swarm *s, const float *w, float *out)
     struct elv_codec_arg arg = {.param = s->job->down.param, .seed = elv_rng_u64(&dice)};
     uint8_t payload[ELV_CHUNK_PAYLOAD_MAX];
     enum elv_err err = ELV_OK;
+    s->step = 0;
     s->cfg.kernels->sub(s->mean, w, b, n);
     elv_codec_plan(codec, &plan, s->mean, n, &arg);
     for (uint32_t at = 0, index = 0, count = 0; err == ELV_OK && at < n; at += count, index++) {
@@ -137,6 +138,7 @@ static enum elv_err broadcast(struct elv_swarm *s, const float *w, float *out)
             err = elv_codec_decode(codec, (struct elv_bytes){payload, len}, count, out + at);
         for (uint32_t i = at; err == ELV_OK && i < at + count; i++)
             out[i] = b[i] + out[i];
+        s->step += ELV_CHUNK_HEAD_LEN + len;
     }
     return err == ELV_OK && !elv_swarm_all_finite(out, n) ? ELV_ERR_RANGE : err;
 }
@@ -149,8 +151,21 @@ bool elv_swarm_all_finite(const float *v, uint32_t n)
     return fine;
 }
 
+static void count_step(struct elv_swarm_versions *v, uint64_t bytes)
+{
+    if (v->n_steps + 1 >= v->cap_steps) {
+        v->cap_steps = v->cap_steps == 0 ? 64 : v->cap_steps * 2;
+        v->steps = elv_sim_grow(v->steps, v->cap_steps, sizeof *v->steps);
+    }
+    if (v->n_steps == 0)
+        v->steps[v->n_steps++] = 0; /* version 0 is made from the seed */
+    v->steps[v->n_steps] = v->steps[v->n_steps - 1] + bytes;
+    v->n_steps++;
+}
+
 static void add_version(struct elv_swarm *s, float *w)
 {
+    count_step(&s->versions, s->step);
     const uint32_t before = s->versions.newest, i = take(&s->versions);
     s->rate *= (double)s->job->learning_rate_decay;
     s->versions.at[i] = (struct elv_swarm_version){.version = s->versions.at[before].version + 1,
@@ -164,6 +179,29 @@ static void add_version(struct elv_swarm *s, float *w)
 }
 
 static bool is_lossy(const struct elv_swarm *s) { return s->job->down.id != ELV_CODEC_F32; }
+
+/* As client/base.c chooses: steps when they reach from what it has and are fewer bytes. */
+static uint64_t fetched(const struct elv_swarm *s, uint32_t from, uint32_t to)
+{
+    const uint64_t full = s->learner->bytes_full;
+    if (from == to)
+        return 0;
+    if (!is_lossy(s) || to - from > ELV_STEPS_MAX)
+        return full;
+    const uint64_t steps = s->versions.steps[to] - s->versions.steps[from];
+    return steps < full ? steps : full;
+}
+
+uint64_t elv_swarm_fetch(struct elv_swarm *s, uint32_t c)
+{
+    struct elv_swarm_client *cl = &s->clients[c];
+    const uint32_t from = cl->holds > 0 ? cl->holds - 1 : 0;
+    const uint32_t to = s->versions.at[s->versions.newest].version;
+    cl->holds = to + 1;
+    if (s->learner == NULL)
+        return 0;
+    return s->learner->bytes_full > 0 ? fetched(s, from, to) : s->learner->bytes_down;
+}
 
 const float *elv_swarm_master(const struct elv_swarm *s)
 {

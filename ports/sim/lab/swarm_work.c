@@ -64,11 +64,11 @@ static struct elv_lab_piece piece_of(const struct elv_swarm *s, const struct elv
 }
 
 /* The version is pushed while the client is busy, or fetched once it is free. */
-static elv_time_us base_is_there(const struct elv_swarm *s, const struct elv_lab_piece *p)
+static elv_time_us base_is_there(const struct elv_swarm *s, const struct elv_lab_piece *p,
+                                 uint64_t bytes)
 {
     const elv_time_us from = s->pushes ? s->round.opened : s->now;
-    const elv_time_us at =
-        from + elv_lab_transfer(s->world, s->cfg.seed, p, ELV_LAB_DOWN, version_bytes(s));
+    const elv_time_us at = from + elv_lab_transfer(s->world, s->cfg.seed, p, ELV_LAB_DOWN, bytes);
     return at > s->now ? at : s->now;
 }
 
@@ -91,13 +91,13 @@ static struct elv_text job_name(const struct elv_swarm *s)
     return (struct elv_text){s->job->name, strlen(s->job->name)};
 }
 
-static void count_down(struct elv_swarm *s)
+static void count_down(struct elv_swarm *s, uint64_t bytes)
 {
-    s->sum.bytes_down += version_bytes(s);
-    s->round.rec.bytes_down += version_bytes(s);
-    if (version_bytes(s) != s->fetch_bytes)
-        s->fetch = elv_lab_wire_fetch(job_name(s), version_bytes(s));
-    s->fetch_bytes = version_bytes(s);
+    s->sum.bytes_down += bytes;
+    s->round.rec.bytes_down += bytes;
+    if (bytes != s->fetch_bytes || s->fetch.down == 0)
+        s->fetch = elv_lab_wire_fetch(job_name(s), bytes);
+    s->fetch_bytes = bytes;
     count_wire(s, s->fetch);
 }
 
@@ -130,7 +130,8 @@ void elv_swarm_start(struct elv_swarm *s, uint32_t c, uint32_t assignment)
     cl->assignment = assignment;
 
     struct elv_lab_piece p = piece_of(s, w);
-    p.at = base_is_there(s, &p);
+    const uint64_t bytes = elv_swarm_fetch(s, c);
+    p.at = base_is_there(s, &p, bytes);
     const elv_time_us compute = elv_lab_compute(s->world, s->cfg.seed, &p);
     w->compute_ms = compute < 1000                             ? 1
                     : compute < (elv_time_us)UINT32_MAX * 1000 ? (uint32_t)(compute / 1000)
@@ -143,7 +144,7 @@ void elv_swarm_start(struct elv_swarm *s, uint32_t c, uint32_t assignment)
     elv_swarm_later(s, w->ends, c, elv_swarm_what(ELV_SWARM_WORK, w->piece));
     elv_swarm_set_waits(s, c, false);
     s->n_working++;
-    count_down(s);
+    count_down(s, bytes);
     elv_swarm_tell(s, ELV_LAB_STARTED, c, w, 0, 0);
 }
 
