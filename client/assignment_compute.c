@@ -53,6 +53,13 @@ static bool feeds_back(const struct elv_client *c)
     return c->residual.cfg.kind != ELV_FEEDBACK_NONE && elv_residual_helps(&c->ticket.up);
 }
 
+/* Work is taken up before the client has joined again and knows its number. */
+static uint64_t encoder_seed(const struct elv_client *c)
+{
+    return c->resuming ? c->persist.found_work.seed
+                       : elv_delta_seed(c->manifest.seed, c->number, c->ticket.assignment);
+}
+
 static void prepare_delta(struct elv_client *c)
 {
     const struct elv_codec *codec = elv_codec_by_id(c->ticket.up.id);
@@ -65,8 +72,7 @@ static void prepare_delta(struct elv_client *c)
         .first = c->memory.first,
         .first_cap = c->memory.first_cap,
         .codec = c->ticket.up.id,
-        .arg = {.seed = elv_delta_seed(c->manifest.seed, c->number, c->ticket.assignment),
-                .param = c->ticket.up.param},
+        .arg = {.seed = encoder_seed(c), .param = c->ticket.up.param},
         .plan = codec->plan != NULL ? c->memory.plan : NULL,
         .residual = feeds_back(c) ? &c->residual : NULL,
         .bound = c->manifest.bound,
@@ -112,8 +118,10 @@ enum elv_err elv_assignment_restore_run(struct elv_client *c, uint32_t budget)
 static void take_up(struct elv_client *c)
 {
     const struct elv_persist_work *w = &c->persist.found_work;
-    if (!elv_assignment_can_encode(c, &w->up))
+    if (!elv_assignment_can_encode(c, &w->up)) {
+        elv_persist_reject(&c->persist);
         return;
+    }
     c->ticket = (struct elv_ticket){.what = ELV_WHAT_TRAIN,
                                     .assignment = w->assignment,
                                     .round = w->round,
@@ -147,8 +155,10 @@ static void after_resume(struct elv_client *c)
     c->resuming = false;
     c->phase = ELV_CLIENT_IDLE;
     if (c->delta.n_chunks != c->commit.n_chunks ||
-        memcmp(c->delta.digest, c->commit.digest, sizeof c->commit.digest) != 0)
-        return; /* encoded by other software, or damaged: it never was */
+        memcmp(c->delta.digest, c->commit.digest, sizeof c->commit.digest) != 0) {
+        elv_persist_reject(&c->persist); /* encoded by other software, or damaged: it never was */
+        return;
+    }
     const struct elv_persist_work *w = &c->persist.found_work;
     if (w->feeds_back && feeds_back(c)) {
         elv_residual_made(&c->residual, w->assignment, w->version, w->learnt);
@@ -184,6 +194,7 @@ static void keep_work(struct elv_client *c)
                                  .sparse = c->residual.saved.sparse,
                                  .learnt = c->delta.learnt,
                                  .whole = c->delta.whole,
+                                 .seed = c->delta.cfg.arg.seed,
                                  .commit = c->commit};
     memcpy(w.manifest, c->manifest_digest, sizeof w.manifest);
     elv_persist_work(&c->persist, &w, c->memory.fresh);
@@ -309,6 +320,7 @@ static void give_up_resuming(struct elv_client *c)
 {
     c->resuming = false;
     c->phase = ELV_CLIENT_IDLE;
+    elv_persist_reject(&c->persist);
 }
 
 static void work_failed(struct elv_client *c, enum elv_err err)

@@ -76,6 +76,8 @@ void elv_persist_taken_up(struct elv_persist *p)
     p->work_over = false;
 }
 
+void elv_persist_reject(struct elv_persist *p) { p->work_kept = p->work_over = true; }
+
 void elv_persist_over(struct elv_persist *p) { p->work_over = true; }
 
 void elv_persist_left(struct elv_persist *p, const struct elv_residual *r)

@@ -63,7 +63,7 @@ enum elv_persist_file {
 
 #define ELV_PERSIST_HEAD_LEN 56u /* what every head begins with */
 #define ELV_PERSIST_BASE_LEN (ELV_PERSIST_HEAD_LEN + 40u)
-#define ELV_PERSIST_WORK_MAX (ELV_PERSIST_HEAD_LEN + 48u + ELV_MSG_MAX)
+#define ELV_PERSIST_WORK_MAX (ELV_PERSIST_HEAD_LEN + 56u + ELV_MSG_MAX)
 #define ELV_PERSIST_LEFT_LEN (ELV_PERSIST_HEAD_LEN + 18u)
 #define ELV_PERSIST_RECORD_LEN 8u /* before the chunk */
 #define ELV_PERSIST_RECORD_MAX (ELV_PERSIST_RECORD_LEN + ELV_CHUNK_MAX)
@@ -85,6 +85,7 @@ struct elv_persist_work {
     bool feeds_back, sparse;  /* it becomes a residual; see struct elv_residual_saved */
     double learnt;            /* likewise */
     double whole;             /* see struct elv_delta */
+    uint64_t seed;            /* of the encoder; it needs a number that only joining tells */
     struct elv_commit commit; /* names of the user's sums view the head */
 };
 
@@ -190,6 +191,8 @@ void elv_persist_base(struct elv_persist *p, const struct elv_persist_base *b, c
 void elv_persist_work(struct elv_persist *p, const struct elv_persist_work *w, const float *values);
 /* Work that was found is taken up. */
 void elv_persist_taken_up(struct elv_persist *p);
+/* It cannot be, and never will. */
+void elv_persist_reject(struct elv_persist *p);
 /* It is decided, refused or replaced. */
 void elv_persist_over(struct elv_persist *p);
 /* What is left of it is in `r`, whose memory is borrowed until STORED. */

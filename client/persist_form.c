@@ -7,8 +7,8 @@
  *
  *     WORK      8 bytes manifest, u32 assignment, u32 round, u32 version, u32 shared parameters
  *               u8 codec, f32 its number, u8 flags (1 feeds back, 2 sparse), f64 norm of what was
- *               learnt, f64 how much longer the vector was, u16 length of the commit, the commit
- *               as it is sent
+ *               learnt, f64 how much longer the vector was, u64 the encoder's seed, u16 length of
+ *               the commit, the commit as it is sent
  *
  *     RESIDUAL, VELOCITY
  *               u32 assignment, u32 shared parameters, u8 kind, u8 whether held, f64 norm of what
@@ -139,6 +139,7 @@ size_t elv_persist_work_encode(const struct elv_persist_owner *o, const struct e
     elv_wr_u8(&w, (uint8_t)(k->feeds_back | k->sparse << 1));
     put_f64(&w, k->learnt);
     put_f64(&w, k->whole);
+    elv_wr_u64(&w, k->seed);
     elv_wr_u16(&w, (uint16_t)commit_len);
     ELV_ASSERT(w.err == ELV_OK && w.left == 0);
     return len;
@@ -165,6 +166,7 @@ enum elv_err elv_persist_work_decode(struct elv_bytes in, const struct elv_persi
     got.sparse = flags >> 1 & 1;
     got.learnt = take_norm(&r);
     got.whole = take_norm(&r);
+    got.seed = elv_rd_u64(&r);
     const struct elv_bytes commit = elv_rd_bytes(&r, elv_rd_u16(&r));
     err = ended(&r);
     if (err == ELV_OK)

@@ -91,6 +91,7 @@ static struct elv_persist_work some_work(void)
                                      .version = 3,
                                      .n_shared = 1000,
                                      .up = {.id = ELV_CODEC_Q8, .param = -0.5f},
+                                     .seed = UINT64_C(0x8877665544332211),
                                      .commit = {.status = ELV_STATUS_DONE,
                                                 .nonce = UINT64_C(0x1122334455667788),
                                                 .samples = 40,
@@ -126,6 +127,7 @@ static void heads_come_back_as_they_were(void **state)
     assert_int_equal(len, n);
     assert_int_equal(k2.assignment, 17);
     assert_true(k2.commit.nonce == k.commit.nonce && k2.up.param == k.up.param);
+    assert_true(k2.seed == k.seed);
     assert_int_equal(k2.commit.n_user, 1);
     assert_memory_equal(k2.commit.user[0].name.at, "extra", 5);
     assert_memory_equal(k2.commit.digest, k.commit.digest, sizeof k.commit.digest);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work that is taken up again after a restart, and what happens while the disk is slow or full. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/client_world.h"
+
+#include <cmocka.h>
+
+static struct client_world w;
+static struct fake_disk disk;
+static struct elv_disk view;
+
+static void begin_with(const char *layers, uint8_t up, float param)
+{
+    fake_disk_init(&disk);
+    world_init(&w, layers, up, ELV_CODEC_F32);
+    w.server.manifest.up[0].param = w.server.ticket.up.param = param;
+    server_encode_manifest(&w.server);
+    view = fake_disk_disk(&disk);
+    w.disk = &disk;
+    w.cfg.disk = &view;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    begin_with("dense 24 relu, dense 10", ELV_CODEC_F32, 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    world_free(&w);
+    fake_disk_free(&disk);
+    return 0;
+}
+
+static const struct fake_item *work_file(void)
+{
+    return fake_disk_file(&disk, ELV_PERSIST_WORK, 0);
+}
+
+static bool sending(const struct client_world *x) { return x->server.n_up > 0; }
+static bool accepted(const struct client_world *x) { return x->client.stats.accepted > 0; }
+static bool waiting(const struct client_world *x)
+{
+    return x->client.phase == ELV_CLIENT_IDLE && x->client.joined &&
+           x->server.asked[ELV_OP_TICKET] > 0;
+}
+
+static void whatever_the_codec_the_same_bytes_are_sent_after_a_restart(void **state)
+{
+    (void)state;
+    static const struct elv_codec_choice up[] = {
+        {ELV_CODEC_F16, 0},        {ELV_CODEC_Q8, 0},     {ELV_CODEC_Q8, -1.0f},
+        {ELV_CODEC_Q4, -1.0f},     {ELV_CODEC_SIGN, 0},   {ELV_CODEC_TERNARY, 0.1f},
+        {ELV_CODEC_TOPK, 0.1f},    {ELV_CODEC_ROTATE, 1}, {ELV_CODEC_ROTATE, 4},
+        {ELV_CODEC_ROTATE, -2.0f},
+    };
+    for (size_t i = 0; i < sizeof up / sizeof up[0]; i++) {
+        teardown(NULL);
+        begin_with("dense 24 relu, dense 10", up[i].id, up[i].param);
+        world_start(&w);
+        world_until(&w, sending);
+        uint8_t digest[ELV_BODY_DIGEST_LEN];
+        memcpy(digest, w.client.commit.digest, sizeof digest);
+        const uint64_t nonce = w.client.commit.nonce;
+        const uint32_t begun = w.trainer.n_begun;
+        world_restart(&w, 0xB008);
+        world_until(&w, accepted);
+        assert_int_equal(w.client.stats.resumed, 1);
+        assert_int_equal(w.trainer.n_begun, begun); /* it did not train again */
+        assert_memory_equal(w.server.commit.digest, digest, sizeof digest);
+        assert_true(w.server.commit.nonce == nonce);
+        assert_int_equal(w.server.n_decided, 1);
+    }
+}
+
+static void work_that_does_not_fit_any_more_is_removed(void **state)
+{
+    (void)state;
+    world_start(&w);
+    world_until(&w, sending);
+    assert_non_null(work_file());
+    work_file()->at[work_file()->len - 9] ^= 1;
+    w.server.ticket.what = ELV_WHAT_WAIT;
+    world_restart(&w, 0xB008);
+    world_until(&w, waiting);
+    world_run(&w, SEC);
+    assert_int_equal(w.client.stats.resumed, 0);
+    assert_null(work_file());
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(whatever_the_codec_the_same_bytes_are_sent_after_a_restart),
+        TEST(work_that_does_not_fit_any_more_is_removed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
