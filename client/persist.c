@@ -156,6 +156,7 @@ bool elv_persist_emit(struct elv_persist *p, uint32_t id, struct elv_actions *ou
     append(p, out);
     struct elv_action *last = store_all(p, out);
     p->pending_drop |= p->drop_log;
+    p->pending_work |= p->put_work;
     p->put_velocity = p->put_residual = p->drop_work = false;
     p->put_base = p->drop_log = p->put_work = false;
     if (last == NULL)
@@ -172,7 +173,11 @@ bool elv_persist_stored(struct elv_persist *p, uint32_t id, enum elv_err err)
     p->pending = 0;
     if (p->pending_drop && err == ELV_OK)
         p->log_len = 0;
-    p->pending_drop = false;
+    if (p->pending_work && err != ELV_OK) {
+        p->work_kept = false;
+        p->drop_work = true; /* whatever it left there is not it */
+    }
+    p->pending_drop = p->pending_work = false;
     return true;
 }
 

@@ -156,6 +156,7 @@ struct elv_persist {
     /* What is there, or about to be. */
     uint32_t pending;  /* id of a STORE that reads the vectors; 0: none */
     bool pending_drop; /* it drops the log */
+    bool pending_work; /* it keeps the work */
     bool work_kept;
     bool work_over; /* there is no more to send of it */
     uint64_t log_len;

@@ -85,6 +85,20 @@ static bool is_kept(const struct elv_client *c)
     return (elv_persist_parks(&c->persist) || c->resuming) && !c->cfg.leave_on_stop;
 }
 
+/* Whether it will be there is known once the disk has said so. */
+static bool is_being_kept(const struct elv_client *c)
+{
+    return c->phase == ELV_CLIENT_UPLOADING && is_kept(c) && elv_persist_waits(&c->persist);
+}
+
+static void stop_work(struct elv_client *c)
+{
+    if (is_kept(c)) /* the next start takes it up */
+        end(c, ELV_CLIENT_OVER, ELV_REASON_NONE);
+    else if (c->phase != ELV_CLIENT_COMMITTING) /* what is done may still be decided */
+        elv_assignment_give_up(c, ELV_STATUS_DECLINED, ELV_REASON_STOPPING);
+}
+
 void elv_session_stop(struct elv_client *c)
 {
     c->stop_us = c->stopping ? c->now : c->now + STOP_GRACE_US;
@@ -93,16 +107,16 @@ void elv_session_stop(struct elv_client *c)
     c->stopping = true;
     if (!elv_assignment_open(c))
         elv_session_leave(c);
-    else if (is_kept(c)) /* the next start takes it up */
-        end(c, ELV_CLIENT_OVER, ELV_REASON_NONE);
-    else if (c->phase != ELV_CLIENT_COMMITTING) /* what is done may still be decided */
-        elv_assignment_give_up(c, ELV_STATUS_DECLINED, ELV_REASON_STOPPING);
+    else if (!is_being_kept(c))
+        stop_work(c);
 }
 
 void elv_session_tick(struct elv_client *c)
 {
     if (c->stopping && c->now >= c->stop_us)
         end(c, c->phase == ELV_CLIENT_LEAVING ? c->exit_code : ELV_CLIENT_OVER, c->exit_reason);
+    else if (c->stopping && c->phase == ELV_CLIENT_UPLOADING && !is_being_kept(c))
+        stop_work(c);
 }
 
 /* The manifest. */

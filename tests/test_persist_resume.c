@@ -95,6 +95,73 @@ static void work_that_does_not_fit_any_more_is_removed(void **state)
     assert_null(work_file());
 }
 
+static bool uploading(const struct client_world *x)
+{
+    return x->client.phase == ELV_CLIENT_UPLOADING;
+}
+
+static void work_that_found_no_room_is_declined_on_stopping(void **state)
+{
+    (void)state;
+    for (uint32_t late = 0; late < 2; late++) { /* told before or after the disk said so */
+        teardown(NULL);
+        setup(NULL);
+        w.store_us = 100 * MS;
+        world_start(&w);
+        while (!uploading(&w)) {
+            disk.fail = 1000;
+            assert_true(world_step(&w));
+        }
+        if (late)
+            world_until(&w, sending);
+        assert_int_equal(w.client.persist.pending != 0, !late);
+        world_event(&w, (struct elv_event){.kind = ELV_EV_STOP});
+        world_until(&w, ended);
+        assert_int_equal(w.server.n_commits, 1);
+        assert_int_equal(w.server.commit.status, ELV_STATUS_DECLINED);
+        assert_int_equal(w.server.commit.reason, ELV_REASON_STOPPING);
+    }
+}
+
+static void told_to_stop_it_waits_until_the_work_is_kept(void **state)
+{
+    (void)state;
+    w.store_us = 100 * MS;
+    world_start(&w);
+    world_until(&w, uploading);
+    assert_true(w.client.persist.pending != 0);
+    world_event(&w, (struct elv_event){.kind = ELV_EV_STOP});
+    world_until(&w, ended);
+    assert_int_equal(w.server.n_commits, 0);
+    assert_int_equal(w.server.n_chunk_puts, 0);
+    assert_non_null(work_file());
+    w.ended = false;
+    world_restart(&w, 0xB008);
+    world_until(&w, accepted);
+    assert_int_equal(w.client.stats.resumed, 1);
+}
+
+/* A disk that fails may leave what was there before, or what it says it does not keep. */
+static void nothing_is_left_of_work_that_was_not_kept(void **state)
+{
+    (void)state;
+    const struct elv_action older = {.kind = ELV_DO_STORE,
+                                     .store = {.kind = ELV_STORE_FILE,
+                                               .table = ELV_PERSIST_WORK,
+                                               .bytes = {(const uint8_t *)"older", 5}}};
+    world_start(&w);
+    while (w.client.phase != ELV_CLIENT_ENCODING || w.client.persist.pending != 0)
+        assert_true(world_step(&w));
+    fake_disk_submit(&disk, &older, 1);
+    fake_disk_flush(&disk);
+    assert_non_null(work_file());
+    disk.fail = 1;
+    world_until(&w, sending);
+    world_run(&w, MS);
+    assert_int_equal(w.client.stats.store_failures, 1);
+    assert_null(work_file());
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -102,6 +169,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(whatever_the_codec_the_same_bytes_are_sent_after_a_restart),
         TEST(work_that_does_not_fit_any_more_is_removed),
+        TEST(work_that_found_no_room_is_declined_on_stopping),
+        TEST(told_to_stop_it_waits_until_the_work_is_kept),
+        TEST(nothing_is_left_of_work_that_was_not_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
