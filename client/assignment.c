@@ -410,7 +410,8 @@ void elv_assignment_work(struct elv_client *c, struct elv_actions *out)
         keep_what_is_left(c);
     if (w->id == 0 && elv_residual_unsettled(&c->residual) && !elv_persist_waits(&c->persist))
         elv_assignment_start(c, out, ELV_CLIENT_SETTLE); /* before its memory is used again */
-    if (w->id == 0 && c->phase == ELV_CLIENT_IDLE && c->prepared && c->persist.restore_due)
+    if (w->id == 0 && c->phase == ELV_CLIENT_IDLE && c->prepared && c->persist.restore_due &&
+        !elv_persist_waits(&c->persist)) /* it writes over what the disk reads */
         elv_assignment_start(c, out, ELV_CLIENT_RESTORE);
     while (w->id == 0 && advance_phase(c, out)) /* three phases without work in between at most */
         ;

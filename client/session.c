@@ -483,8 +483,8 @@ static enum elv_op wanted(const struct elv_client *c)
         return ELV_OP_NONE;
     if (c->phase == ELV_CLIENT_LEAVING)
         return ELV_OP_LEAVE;
-    if (!c->prepared) /* planning takes the memory that work still holds */
-        return c->work.id == 0 ? ELV_OP_MANIFEST : ELV_OP_NONE;
+    if (!c->prepared) /* planning takes the memory that work still holds, or the disk reads */
+        return c->work.id == 0 && !elv_persist_waits(&c->persist) ? ELV_OP_MANIFEST : ELV_OP_NONE;
     if (c->persist.restore_due || c->resuming)
         return ELV_OP_NONE;
     if (c->unfit || !c->joined)

@@ -162,6 +162,64 @@ static void nothing_is_left_of_work_that_was_not_kept(void **state)
     assert_null(work_file());
 }
 
+static bool storing_base(const struct client_world *x)
+{
+    return x->client.phase == ELV_CLIENT_TRAINING && x->client.persist.pending != 0;
+}
+
+static bool idle_and_storing(const struct client_world *x)
+{
+    return x->client.phase == ELV_CLIENT_IDLE && x->client.stats.accepted > 0 &&
+           x->client.persist.pending != 0;
+}
+
+static void memory_the_disk_reads_is_not_planned_anew(void **state)
+{
+    (void)state;
+    w.store_us = 10 * SEC;
+    server_offer(&w.server, 1, 3);
+    w.server.ticket.n_steps = 0;
+    world_start(&w);
+    world_until(&w, storing_base);
+    w.server.manifest.momentum += 0.25f;
+    server_encode_manifest(&w.server);
+    const uint32_t read = w.server.asked[ELV_OP_MANIFEST];
+    while (w.client.persist.pending != 0) {
+        assert_int_equal(w.server.asked[ELV_OP_MANIFEST], read);
+        assert_true(world_step(&w));
+    }
+    assert_false(w.client.prepared);
+    world_until(&w, accepted);
+    assert_int_equal(w.server.asked[ELV_OP_MANIFEST], read + 1);
+    assert_int_equal(w.client.stats.restored, 1);
+}
+
+static void begin_feeding_back(void)
+{
+    teardown(NULL);
+    begin_with("dense 24 relu, dense 10", ELV_CODEC_TERNARY, 0.02f);
+    w.server.manifest.feedback = ELV_FEEDBACK_F32;
+    w.server.manifest.feedback_age = 1;
+    server_encode_manifest(&w.server);
+}
+
+static void memory_the_disk_reads_is_not_restored_into(void **state)
+{
+    (void)state;
+    begin_feeding_back();
+    w.store_us = 10 * SEC;
+    world_start(&w);
+    world_until(&w, idle_and_storing);
+    w.client.persist.restore_due = true;
+    w.client.persist.at = ELV_RESTORE_BASE;
+    world_event(&w, (struct elv_event){.kind = ELV_EV_TICK});
+    assert_true(w.client.persist.pending != 0);
+    assert_int_equal(w.work_id, 0);
+    while (w.client.persist.restore_due)
+        assert_true(world_step(&w));
+    assert_true(w.client.persist.has_base);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -172,6 +230,8 @@ int main(void)
         TEST(work_that_found_no_room_is_declined_on_stopping),
         TEST(told_to_stop_it_waits_until_the_work_is_kept),
         TEST(nothing_is_left_of_work_that_was_not_kept),
+        TEST(memory_the_disk_reads_is_not_planned_anew),
+        TEST(memory_the_disk_reads_is_not_restored_into),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
