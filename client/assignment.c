@@ -284,11 +284,13 @@ bool elv_assignment_verdict(struct elv_client *c, const struct elv_verdict *v)
 
 /* Moving on. */
 
-/* The disk reads the base, which encoding may change, or the update, which may not leave before. */
+/* The disk reads the base, which encoding may change, or the update, which may not leave before; or
+ * it drops a log that was too long, and a base that is loaded is stored after that. */
 static bool held_up(const struct elv_client *c)
 {
-    return (c->phase == ELV_CLIENT_ENCODING || c->phase == ELV_CLIENT_UPLOADING) &&
-           elv_persist_waits(&c->persist);
+    const bool stores = c->phase == ELV_CLIENT_LOADING || c->phase == ELV_CLIENT_ENCODING ||
+                        c->phase == ELV_CLIENT_UPLOADING;
+    return stores && elv_persist_waits(&c->persist);
 }
 
 /* One phase further when what it waits for is there; false: wait. */

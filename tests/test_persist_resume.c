@@ -220,6 +220,32 @@ static void memory_the_disk_reads_is_not_restored_into(void **state)
     assert_true(w.client.persist.has_base);
 }
 
+static bool fetching(const struct client_world *x)
+{
+    return x->client.phase == ELV_CLIENT_FETCHING;
+}
+
+static bool loading(const struct client_world *x) { return x->client.phase == ELV_CLIENT_LOADING; }
+
+static void a_log_may_still_be_dropped_when_all_is_fetched(void **state)
+{
+    (void)state;
+    w.store_us = 10 * SEC;
+    server_offer(&w.server, 1, 3);
+    w.server.ticket.n_steps = 0;
+    world_start(&w);
+    while (!w.client.prepared || w.client.persist.restore_due)
+        assert_true(world_step(&w));
+    w.client.persist.log_len = UINT64_C(1) << 30; /* of downloads that were given up */
+    world_until(&w, fetching);
+    assert_true(w.client.persist.pending_drop);
+    world_until(&w, loading);
+    assert_true(w.client.persist.pending_drop);
+    world_until(&w, accepted);
+    assert_int_equal(w.client.stats.store_failures, 0);
+    assert_non_null(fake_disk_file(&disk, ELV_PERSIST_BASE, 0));
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -232,6 +258,7 @@ int main(void)
         TEST(nothing_is_left_of_work_that_was_not_kept),
         TEST(memory_the_disk_reads_is_not_planned_anew),
         TEST(memory_the_disk_reads_is_not_restored_into),
+        TEST(a_log_may_still_be_dropped_when_all_is_fetched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
