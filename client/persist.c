@@ -92,9 +92,9 @@ void elv_persist_left(struct elv_persist *p, const struct elv_residual *r)
     ELV_ASSERT(p->pending == 0);
     size_t len = elv_persist_left_encode(&p->owner, ELV_PERSIST_RESIDUAL, &l, p->left_head[0]);
     p->residual = file_of(ELV_PERSIST_RESIDUAL, p->left_head[0], len, r->cfg.values,
-                          r->cfg.n * elv_residual_size(r->cfg.kind));
+                          l.held ? r->cfg.n * elv_residual_size(r->cfg.kind) : 0);
     p->put_residual = true;
-    if (r->cfg.velocity == NULL)
+    if (r->cfg.velocity == NULL || !l.held) /* nothing held: it may never have been written */
         return;
     l.kind = ELV_FEEDBACK_F32;
     len = elv_persist_left_encode(&p->owner, ELV_PERSIST_VELOCITY, &l, p->left_head[1]);

@@ -16,7 +16,8 @@
  *
  *     record    u16 mark, u16 length, u32 check sum, the chunk as it travelled
  *
- * After a head follow the values, f32 or binary16, as the machine has them. */
+ * After a head follow the values, f32 or binary16, as the machine has them; none where none is
+ * held. */
 #include "client/persist.h"
 
 #include <float.h>

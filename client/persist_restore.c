@@ -125,12 +125,13 @@ static void find_residual(struct elv_persist *p, const struct elv_restore_into *
 static void read_residual(struct elv_persist *p, const struct elv_restore_into *into)
 {
     const struct elv_residual_cfg *r = &into->residual->cfg;
+    const bool held = p->found_left.held;
     const enum elv_err err = read_values(p, ELV_PERSIST_RESIDUAL, r->values,
-                                         (uint64_t)r->n * elv_residual_size(r->kind));
+                                         held ? (uint64_t)r->n * elv_residual_size(r->kind) : 0);
     if (err == ELV_ERR_BUSY)
         return;
-    p->has_left = err == ELV_OK && is_sound(r);
-    enter(p, p->has_left ? ELV_RESTORE_VELOCITY : ELV_RESTORE_WORK);
+    p->has_left = err == ELV_OK && (!held || is_sound(r));
+    enter(p, p->has_left && held ? ELV_RESTORE_VELOCITY : ELV_RESTORE_WORK);
 }
 
 /* It was stored before the residual, so it may be of one assignment more; then that one is settled

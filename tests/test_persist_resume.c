@@ -246,6 +246,44 @@ static void a_log_may_still_be_dropped_when_all_is_fetched(void **state)
     assert_non_null(fake_disk_file(&disk, ELV_PERSIST_BASE, 0));
 }
 
+static bool left_is_stored(const struct client_world *x)
+{
+    return x->client.phase == ELV_CLIENT_IDLE && x->client.joined &&
+           fake_disk_file(x->disk, ELV_PERSIST_RESIDUAL, 0) != NULL;
+}
+
+static void that_nothing_is_left_is_kept_without_the_memory_for_it(void **state)
+{
+    (void)state;
+    static const enum elv_feedback kinds[] = {ELV_FEEDBACK_F32, ELV_FEEDBACK_F16};
+    for (size_t i = 0; i < 2; i++) {
+        begin_feeding_back();
+        w.server.manifest.feedback = kinds[i];
+        w.server.manifest.momentum_correction = 0.9f;
+        server_encode_manifest(&w.server);
+        w.server.verdict.decision = ELV_REFUSED;
+        w.server.verdict.reason = ELV_REASON_OVER_NORM;
+        world_start(&w);
+        world_until(&w, sending);
+        const struct elv_residual_cfg r = w.client.residual.cfg;
+        memset(r.values, 0xFF, r.n * elv_residual_size(r.kind)); /* as it was found */
+        memset(r.velocity, 0xFF, r.n * sizeof *r.velocity);
+        world_until(&w, left_is_stored);
+        world_run(&w, MS);
+        assert_int_equal(fake_disk_file(&disk, ELV_PERSIST_RESIDUAL, 0)->len, ELV_PERSIST_LEFT_LEN);
+        assert_null(fake_disk_file(&disk, ELV_PERSIST_VELOCITY, 0));
+        w.server.asked[ELV_OP_TICKET] = 0;
+        world_restart(&w, 0xB008);
+        world_until(&w, waiting);
+        assert_true(w.client.persist.has_left);
+        assert_int_equal(w.client.persist.found_left.assignment, 1);
+        assert_false(w.client.residual.saved.held);
+        server_offer(&w.server, 2, 1); /* and the next one is not led astray by it */
+        w.server.verdict = (struct elv_verdict){0};
+        world_until(&w, accepted);
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -259,6 +297,7 @@ int main(void)
         TEST(memory_the_disk_reads_is_not_planned_anew),
         TEST(memory_the_disk_reads_is_not_restored_into),
         TEST(a_log_may_still_be_dropped_when_all_is_fetched),
+        TEST(that_nothing_is_left_is_kept_without_the_memory_for_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
