@@ -2,25 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the release and runs its benchmarks, on a machine that should have nothing else to do.
 #
-#     sh tests/bench.sh                  all of them but herd: five minutes
+#     sh tests/bench.sh                  all of them but herd: eight minutes
 #     sh tests/bench.sh round commits    only these
 #
 #     round     a round of eight real clients over DTLS     commits   durable commits of a server
 #     start     restarting a server, a waiting client       store     what the disk alone could do
 #     kernels   training and folding                        coap      requests of the CoAP server
-#     zipline   planning a barrier                          dbw       choosing how many to wait for
-#     learn     the cheap models of learning                swarm     simulated clients, messages as times
-#     deploy    simulated clients with every message        transfer  bodies over bad links, beside block-wise
-#     fold      verifying and folding updates               quant     coding in 1 to 32 bits a value
-#     rotate    coding after a random rotation              herd      2,000 sessions, and the server killed
-#     deploy    simulated clients with every message
-#     transfer  bodies over bad links, beside block-wise transfer
-#     goodput   the same on virtual time, over many kinds of links
-#     deploy    simulated clients with every message  rotate    coding after a random rotation
-#     deploy    simulated clients with every message         fold      verifying and folding updates
-#     deploy    simulated clients with every message        rotate    coding after a random rotation
-#     transfer  bodies over bad links, beside block-wise transfer
+#     fold      verifying and folding updates               herd      2,000 sessions, and the server killed
 #     quant     coding in 1 to 32 bits a value              sparse    coding the largest values only
+#     rotate    coding after a random rotation              transfer  bodies over bad links, beside block-wise
+#     goodput   the same on virtual time, on more links     zipline   planning a barrier
+#     dbw       choosing how many to wait for               learn     the cheap models of learning
+#     swarm     simulated clients, messages as times        deploy    simulated clients with every message
 #
 # Prints one line for each figure,
 #
@@ -43,14 +36,8 @@ mkdir -p build
     exit 1
 }
 
-[ $# -gt 0 ] || set -- round commits start store kernels fold coap zipline dbw learn swarm deploy \
-    transfer rotate quant
-[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy transfer
-[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy transfer goodput
-[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy rotate
-[ $# -gt 0 ] || set -- round commits start store kernels fold coap zipline dbw learn swarm deploy
-[ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy \
-    transfer rotate quant sparse
+[ $# -gt 0 ] || set -- round commits start store kernels fold coap quant sparse rotate transfer goodput \
+    zipline dbw learn swarm deploy
 status=0
 for name in "$@"; do
     program=build/release/tests/bench_$name

@@ -318,11 +318,29 @@ static void one_to_four_bits_and_the_word_unbiased(void **state)
         assert_false(elv_codec_takes(rotate, bad[i]));
 }
 
+/* Where large values cancel it would be all there is, and a machine that flushes it to zero would
+ * come to other signs. */
+static void dust_beside_large_values_counts_as_nothing(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 16; seed++) {
+        for (uint32_t i = 0; i < 256; i++)
+            v[i] = i < 2 ? 1.0f : 0.0f;
+        const struct coded clean = encode(256, 0, seed, 1);
+        for (uint32_t i = 2; i < 256; i++)
+            v[i] = 0x1p-140f * (float)i;
+        const struct coded dusty = encode(256, 0, seed, 1);
+        assert_int_equal(dusty.len, clean.len);
+        assert_memory_equal(dusty.bytes, clean.bytes, clean.len);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_levels_are_those_of_lloyd_and_max),
         cmocka_unit_test(the_error_is_that_of_a_normal_distribution_for_any_vector),
+        cmocka_unit_test(dust_beside_large_values_counts_as_nothing),
         cmocka_unit_test(the_mean_over_seeds_is_the_vector_when_unbiased),
         cmocka_unit_test(one_large_value_comes_back_exactly),
         cmocka_unit_test(magnitudes_from_the_smallest_to_the_largest),

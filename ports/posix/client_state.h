@@ -3,8 +3,8 @@
  *
  *     lock            held by the process that uses the folder, with its number
  *     owner           whose state it is, in words
- *     file-T-N        a file of table T and number N: a head with length and SHA-256, then its
- * bytes log-N           an append-only log, bytes as they came
+ *     file-T-N        a file of table T and number N: length and SHA-256 in a head, then bytes
+ *     log-N           an append-only log, bytes as they came
  *
  * Carries out the STOREs of a client node (client/persist.h) and reads back what they left. A file
  * is written under another name, synced and renamed, so that there is the old one or the new one.

@@ -26,13 +26,12 @@ struct elv_lab_task {
     enum elv_err err; /* out: other than ELV_OK: this client failed, and the rest means nothing */
 };
 
-enum elv_lab_fate {                    /* of an update */
-                    ELV_LAB_FATE_GONE, /* it never arrived whole, and its client knows nothing of it
-                                          any more */
-                    ELV_LAB_FATE_ACCEPTED,
-                    ELV_LAB_FATE_LATE, /* it does not count: too late, or the policy has no use for
-                                          it */
-                    ELV_LAB_FATE_SPOILT, /* it was refused for what it holds */
+/* Of an update. */
+enum elv_lab_fate {
+    ELV_LAB_FATE_GONE, /* it never arrived whole, and its client knows nothing of it any more */
+    ELV_LAB_FATE_ACCEPTED,
+    ELV_LAB_FATE_LATE,   /* it does not count: too late, or the policy has no use for it */
+    ELV_LAB_FATE_SPOILT, /* it was refused for what it holds */
 };
 
 struct elv_lab_score {

@@ -70,10 +70,8 @@ bool elv_lab_outcome_read(struct elv_text json, struct elv_lab_outcome *o);
 /* "run label=dbw seed=1 reached=1 time=12.5 rounds=60 accuracy=0.8512 loss=0.4375 waiting=0.1200
  * updates_per_s=8.3 bytes_up=123456 bytes_down=123456 used=500 late=3 discarded=0 dropped=0
  * abandoned=0 staleness=0.0000 ended=12.5 interrupted=2 model=... end=target wire_up=123456
- * wire_down=123456": `rounds` are
- * versions made, as elver-server counts them, `reached` is - without a target, figures that are not
- * known are nan.
- */
+ * wire_down=123456": `rounds` are versions made, as elver-server counts them, `reached` is -
+ * without a target, figures that are not known are nan. */
 void elv_lab_outcome_line(struct elv_line *out, const struct elv_lab_outcome *o);
 
 #endif
