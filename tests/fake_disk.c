@@ -126,7 +126,8 @@ static void append(struct fake_disk *d, uint64_t number, struct elv_bytes bytes)
         log->at = realloc(log->at, log->cap);
         ELV_ASSERT(log->at != NULL);
     }
-    memcpy(log->at + log->len, bytes.at, bytes.len);
+    if (bytes.len > 0)
+        memcpy(log->at + log->len, bytes.at, bytes.len);
     log->len += bytes.len;
 }
 
@@ -299,7 +300,8 @@ static enum elv_err slice(const uint8_t *at, size_t have, uint64_t offset, uint8
         return ELV_OK;
     const size_t left = have - (size_t)offset;
     *got = len < left ? len : left;
-    memcpy(out, at + offset, *got);
+    if (*got > 0)
+        memcpy(out, at + offset, *got);
     return ELV_OK;
 }
 
