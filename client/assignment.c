@@ -83,7 +83,7 @@ static void let_go(struct elv_client *c)
 void elv_assignment_drop(struct elv_client *c)
 {
     let_go(c);
-    elv_persist_decided(&c->persist);
+    elv_persist_over(&c->persist);
     if (elv_assignment_open(c)) {
         c->stats.superseded++;
         c->phase = ELV_CLIENT_IDLE;
@@ -93,7 +93,7 @@ void elv_assignment_drop(struct elv_client *c)
 void elv_assignment_decided(struct elv_client *c, bool done)
 {
     let_go(c);
-    elv_persist_decided(&c->persist);
+    elv_persist_over(&c->persist);
     c->decided = c->ticket.assignment;
     c->phase = ELV_CLIENT_IDLE;
     if (c->stopping)
@@ -106,7 +106,7 @@ void elv_assignment_decided(struct elv_client *c, bool done)
 void elv_assignment_give_up(struct elv_client *c, enum elv_status status, enum elv_reason reason)
 {
     let_go(c);
-    elv_persist_decided(&c->persist);
+    elv_persist_over(&c->persist);
     c->commit = (struct elv_commit){.status = status, .reason = reason, .nonce = c->commit.nonce};
     c->phase = ELV_CLIENT_COMMITTING;
 }
@@ -268,9 +268,11 @@ bool elv_assignment_verdict(struct elv_client *c, const struct elv_verdict *v)
         c->stats.failed += status == ELV_STATUS_FAILED;
         c->stats.declined += status == ELV_STATUS_DECLINED;
     }
-    if (v->decision == ELV_REFUSED && is_spoilt(v->reason))
+    if (v->decision == ELV_REFUSED && is_spoilt(v->reason)) {
+        c->left_due = c->residual.saved.vector == ELV_VECTOR_UNDECIDED;
         elv_residual_spoilt(&c->residual);
-    else if (v->decision == ELV_ACCEPTED && status == ELV_STATUS_DONE)
+    }
+    if (v->decision == ELV_ACCEPTED && status == ELV_STATUS_DONE)
         elv_residual_accepted(&c->residual);
     elv_assignment_decided(c, v->decision == ELV_ACCEPTED && status == ELV_STATUS_DONE);
     if (v->decision == ELV_REFUSED)
@@ -374,6 +376,15 @@ static bool has_a_deadline(const struct elv_client *c)
     return c->phase >= ELV_CLIENT_FETCHING && c->phase <= ELV_CLIENT_ENCODING;
 }
 
+/* Nothing needs the vector of the latest update any more, or there is none. */
+static void keep_what_is_left(struct elv_client *c)
+{
+    if (c->left_due)
+        elv_persist_left(&c->persist, &c->residual);
+    c->left_due = false;
+    elv_persist_forget(&c->persist);
+}
+
 void elv_assignment_work(struct elv_client *c, struct elv_actions *out)
 {
     struct elv_work *w = &c->work;
@@ -386,7 +397,9 @@ void elv_assignment_work(struct elv_client *c, struct elv_actions *out)
         out->at[out->n++] = (struct elv_action){.kind = ELV_DO_CANCEL, .id = w->id};
         w->cancel_told = true;
     }
-    if (w->id == 0 && elv_residual_unsettled(&c->residual))
+    if (c->residual.saved.vector == ELV_VECTOR_NONE && !elv_persist_waits(&c->persist))
+        keep_what_is_left(c);
+    if (w->id == 0 && elv_residual_unsettled(&c->residual) && !elv_persist_waits(&c->persist))
         elv_assignment_start(c, out, ELV_CLIENT_SETTLE); /* before its memory is used again */
     if (w->id == 0 && c->phase == ELV_CLIENT_IDLE && c->prepared && c->persist.restore_due)
         elv_assignment_start(c, out, ELV_CLIENT_RESTORE);

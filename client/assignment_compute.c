@@ -96,10 +96,14 @@ void elv_assignment_start(struct elv_client *c, struct elv_actions *out, uint32_
 
 enum elv_err elv_assignment_restore_run(struct elv_client *c, uint32_t budget)
 {
+    const struct elv_residual *r = &c->residual;
+    const bool has_vector = r->saved.vector != ELV_VECTOR_NONE;
+    const bool wanted = r->cfg.kind != ELV_FEEDBACK_NONE && !r->saved.held && !has_vector;
     const struct elv_restore_into into = {.model = &c->model,
                                           .base = c->memory.base,
-                                          .fresh = c->memory.fresh,
-                                          .manifest = c->manifest_digest};
+                                          .fresh = has_vector ? NULL : c->memory.fresh,
+                                          .manifest = c->manifest_digest,
+                                          .residual = wanted ? r : NULL};
     return elv_persist_restore(&c->persist, &into, budget);
 }
 
@@ -129,6 +133,10 @@ static void after_restore(struct elv_client *c)
         elv_base_restore(&c->base, p->found_base.version, p->found_base.digest);
         c->stats.restored++;
     }
+    if (p->has_left) {
+        c->residual.saved.held = p->found_left.held;
+        c->residual.saved.sent = p->found_left.sent;
+    }
     if (p->has_work && c->phase == ELV_CLIENT_IDLE)
         take_up(c);
 }
@@ -141,7 +149,12 @@ static void after_resume(struct elv_client *c)
     if (c->delta.n_chunks != c->commit.n_chunks ||
         memcmp(c->delta.digest, c->commit.digest, sizeof c->commit.digest) != 0)
         return; /* encoded by other software, or damaged: it never was */
-    c->persist.work_kept = true;
+    const struct elv_persist_work *w = &c->persist.found_work;
+    if (w->feeds_back && feeds_back(c)) {
+        elv_residual_made(&c->residual, w->assignment, w->version, w->learnt);
+        c->residual.saved.sparse = w->sparse;
+    }
+    elv_persist_taken_up(&c->persist);
     c->stats.resumed++;
     elv_transfer_begin(&c->transfer, c->memory.bitmap, c->delta.n_chunks);
     c->phase = ELV_CLIENT_COMMITTING;
@@ -167,6 +180,9 @@ static void keep_work(struct elv_client *c)
                                  .version = c->ticket.version,
                                  .n_shared = c->model.n_shared,
                                  .up = c->ticket.up,
+                                 .feeds_back = feeds_back(c),
+                                 .sparse = c->residual.saved.sparse,
+                                 .learnt = c->delta.learnt,
                                  .commit = c->commit};
     memcpy(w.manifest, c->manifest_digest, sizeof w.manifest);
     elv_persist_work(&c->persist, &w, c->memory.fresh);
@@ -333,10 +349,12 @@ void elv_assignment_computed(struct elv_client *c, enum elv_err err)
     const elv_time_us took = elv_work_end(&c->work, c->now);
     if (kind == ELV_CLIENT_TRAIN)
         c->train_us += took;
-    if (kind == ELV_CLIENT_SETTLE)
-        return; /* it has left everything in order, whatever became of it */
     if (kind == ELV_CLIENT_RESTORE)
         c->persist.restore_due = false;
+    if (kind == ELV_CLIENT_SETTLE) {
+        c->left_due = true; /* it has left everything in order, whatever became of it */
+        return;
+    }
     if (c->work.cancel) {
         c->resuming = false;
         c->stats.cancelled++;

@@ -148,6 +148,7 @@ struct elv_client { /* read what you like, change nothing */
 
     struct elv_persist persist;
     bool resuming; /* work of an earlier life is being checked */
+    bool left_due; /* the residual has changed and is not stored yet */
 
     bool stopping;
     elv_time_us stop_us; /* stopping: end then at the latest */

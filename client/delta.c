@@ -6,7 +6,7 @@
 #include "common/assert.h"
 #include "common/exact.h"
 
-enum { SLICE = 4096, CHUNKS_PER_SLICE = 4 };
+enum { SLICE = 4096, CHUNKS_PER_SLICE = 4, SHORTENED_MAX = 4 };
 
 static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
@@ -22,7 +22,7 @@ uint32_t elv_delta_first_cap(const struct elv_model *m, const struct elv_codec_c
 
 void elv_delta_begin(struct elv_delta *d, const struct elv_delta_cfg *cfg)
 {
-    *d = (struct elv_delta){.cfg = *cfg};
+    *d = (struct elv_delta){.cfg = *cfg, .whole = 1.0};
     d->cfg.arg.plan = d->cfg.plan;
 }
 
@@ -144,6 +144,8 @@ static enum elv_err plan(struct elv_delta *d)
     }
     next_pass(d);
     d->cfg.first[0] = 0;
+    d->n_chunks = 0;
+    d->sent2 = 0;
     elv_body_digest_init(&d->hash);
     return ELV_ERR_BUSY;
 }
@@ -163,6 +165,53 @@ static enum elv_err make(const struct elv_delta *d, uint32_t index, uint8_t out[
     return err;
 }
 
+/* A codec that loses something may also make the vector longer. */
+static bool measures(const struct elv_delta *d)
+{
+    return d->cfg.clip > 0.0f && d->cfg.codec != ELV_CODEC_F32;
+}
+
+static enum elv_err measure(struct elv_delta *d, struct elv_bytes chunk)
+{
+    struct elv_chunk c;
+    struct elv_unpacking u;
+    uint32_t first, n;
+    enum elv_err err = elv_chunk_decode(chunk, &c);
+    if (err == ELV_OK)
+        err = elv_unpack_begin(&u, d->cfg.pack, &c);
+    for (bool more = err == ELV_OK; more; more = err == ELV_ERR_BUSY) {
+        err = elv_unpack_next(&u, &first, &n);
+        for (uint32_t i = 0; (err == ELV_OK || err == ELV_ERR_BUSY) && i < n; i++)
+            d->sent2 += (double)d->cfg.pack->values[i] * (double)d->cfg.pack->values[i];
+    }
+    return err;
+}
+
+/* All chunks are made. The receiver adds up in another order, and takes a little more. */
+static enum elv_err finish(struct elv_delta *d)
+{
+    const double norm = sqrt(d->sent2), most = (double)d->cfg.clip;
+    if (!measures(d) || norm <= most * 1.0005) {
+        elv_body_digest_final(&d->hash, d->digest);
+        return ELV_OK;
+    }
+    if (d->n_shortened++ == SHORTENED_MAX)
+        return ELV_ERR_RANGE;
+    d->factor = most / norm;
+    d->whole /= d->factor;
+    next_pass(d);
+    return ELV_ERR_BUSY;
+}
+
+static void shorten(struct elv_delta *d)
+{
+    const uint32_t end = d->done + smaller(SLICE, d->cfg.model->n_shared - d->done);
+    for (; d->done < end; d->done++)
+        d->cfg.trained[d->done] = (float)((double)d->cfg.trained[d->done] * d->factor);
+    if (d->done == d->cfg.model->n_shared)
+        to_plan(d);
+}
+
 static enum elv_err hash(struct elv_delta *d)
 {
     for (uint32_t i = 0; i < CHUNKS_PER_SLICE; i++) {
@@ -170,17 +219,17 @@ static enum elv_err hash(struct elv_delta *d)
         size_t len;
         uint32_t count;
         ELV_ASSERT(d->n_chunks + 1 < d->cfg.first_cap);
-        const enum elv_err err = make(d, d->n_chunks, bytes, &len, &count);
+        enum elv_err err = make(d, d->n_chunks, bytes, &len, &count);
+        if (err == ELV_OK && measures(d))
+            err = measure(d, (struct elv_bytes){bytes, len});
         if (err != ELV_OK)
             return err;
         elv_chunk_hash((struct elv_bytes){bytes, len}, sum);
         elv_body_digest_add(&d->hash, sum);
         const uint32_t end = d->cfg.first[d->n_chunks] + count;
         d->cfg.first[++d->n_chunks] = end;
-        if (end == d->cfg.model->n_shared) {
-            elv_body_digest_final(&d->hash, d->digest);
-            return ELV_OK;
-        }
+        if (end == d->cfg.model->n_shared)
+            return finish(d);
     }
     return ELV_ERR_BUSY;
 }
@@ -204,6 +253,9 @@ static enum elv_err slice(struct elv_delta *d)
         return plan(d);
     case ELV_DELTA_HASH:
         return hash(d);
+    case ELV_DELTA_SHORTEN:
+        shorten(d);
+        return ELV_ERR_BUSY;
     }
     return ELV_ERR_ARG;
 }

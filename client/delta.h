@@ -2,6 +2,10 @@
 /* client/delta.h - what the device learnt: new minus old, clipped, plus what earlier updates left
  * over, in chunks.
  *
+ * No more than `clip` is ever sent, by the L2 norm of what the receiver decodes: where a codec that
+ * rounds up or the residual brings it above, the vector is made shorter, and what is taken off
+ * becomes part of the residual.
+ *
  * Works in place: the trained weights become the vector that is sent, and the base takes over what
  * layers marked `local` learnt, so no third vector is needed. The work is cut into slices;
  * afterwards any chunk can be made again, with the same bytes, as often as it must be sent. */
@@ -29,7 +33,7 @@ struct elv_delta_cfg { /* all borrowed until the update is done with */
     struct elv_codec_plan *plan;         /* NULL for a codec without */
     const struct elv_residual *residual; /* added; NULL: none is */
     float bound;                         /* largest magnitude the server takes */
-    float clip;                          /* L2 norm at most; 0: none */
+    float clip;                          /* L2 norm that is sent at most; 0: any */
     uint64_t nonce;                      /* the attempt; tags the chunks */
 };
 
@@ -42,15 +46,20 @@ struct elv_delta { /* the fields below belong to delta.c */
         ELV_DELTA_CLIP,
         ELV_DELTA_ADD,
         ELV_DELTA_PLAN,
-        ELV_DELTA_HASH
+        ELV_DELTA_HASH,
+        ELV_DELTA_SHORTEN
     } at;
     uint32_t done; /* of the current pass */
     double norm2;
     float largest;
     struct elv_body_digest hash;
+    double sent2;  /* squared norm of what was decoded of the chunks */
+    double factor; /* SHORTEN: of the vector */
+    uint32_t n_shortened;
 
     /* Known once `elv_delta_run` returned ELV_OK. */
     double learnt; /* norm of the update as it was before anything was added */
+    double whole;  /* the vector as it was before it was shortened is the vector times this */
     uint32_t n_chunks;
     uint8_t digest[ELV_BODY_DIGEST_LEN];
 };
@@ -68,12 +77,14 @@ static inline uint64_t elv_delta_seed(uint64_t run_seed, uint32_t client, uint32
 }
 
 void elv_delta_begin(struct elv_delta *d, const struct elv_delta_cfg *cfg);
-/* `trained` is the vector already, as a run left it: only chunks and digest are made again. */
+/* `trained` is the vector already, as a run left it: only chunks and digest are made again. What it
+ * was shortened by is not known any more, and lost. */
 void elv_delta_resume(struct elv_delta *d, const struct elv_delta_cfg *cfg);
 
 /* `budget` slices of some thousand coordinates or a few chunks. ELV_ERR_BUSY: there is more.
  * ELV_ERR_FORMAT: a weight is not finite (the base is untouched). ELV_ERR_RANGE: a value is beyond
- * the bound even after clipping; what goes beyond it only with the residual is cut to it.
+ * the bound even after clipping; what goes beyond it only with the residual is cut to it; or the
+ * codec does not let the update be as short as it must be.
  * ELV_ERR_UNSUPPORTED: no such codec. */
 enum elv_err elv_delta_run(struct elv_delta *d, uint32_t budget);
 

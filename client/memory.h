@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* client/memory.h - how a client node cuts up the block it was given.
  *
- *     | messages | chunks to send | flights | base | fresh | residual? | velocity? | hashes |
+ *     | messages | chunks to send | flights | residual? | velocity? | base | fresh | hashes |
  * starts | plan? | bitmap | scratch | trainer |
  *
  * The first three are cut when the node is made, the rest when it has read a manifest; the trainer
@@ -23,10 +23,10 @@ struct elv_memory {
     uint8_t *message;           /* [ELV_MSG_MAX] the control message of this step */
     uint8_t *chunks;            /* [burst][ELV_CHUNK_MAX] the chunks of this step */
     struct elv_flight *flights; /* [window] the chunks on their way */
-    float *base;                /* f32 [n_params] the version held */
-    float *fresh;               /* f32 [n_params] being fetched, then trained, then the update */
     void *residual;             /* f32 or binary16 [n_shared]; NULL: none is kept */
     float *velocity;            /* f32 [n_shared]; NULL: no momentum correction */
+    float *base;                /* f32 [n_params] the version held */
+    float *fresh;               /* f32 [n_params] being fetched, then trained, then the update */
     uint8_t *hash;              /* [hash_cap][ELV_CHUNK_HASH_LEN] of a full body */
     uint32_t hash_cap;
     uint32_t *first; /* [first_cap] where each chunk of the update starts */

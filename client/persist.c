@@ -15,6 +15,8 @@ void elv_persist_layout(struct elv_persist *p, const struct elv_disk *disk, stru
     p->record = elv_arena_take(a, ELV_PERSIST_RECORD_MAX, 1);
     p->base_head = elv_arena_take(a, ELV_PERSIST_BASE_LEN, 1);
     p->work_head = elv_arena_take(a, ELV_PERSIST_WORK_MAX, 1);
+    for (uint32_t i = 0; i < 2; i++)
+        p->left_head[i] = elv_arena_take(a, ELV_PERSIST_LEFT_LEN, 1);
 }
 
 void elv_persist_begin(struct elv_persist *p, const struct elv_manifest *m)
@@ -24,7 +26,7 @@ void elv_persist_begin(struct elv_persist *p, const struct elv_manifest *m)
     p->restore_due = p->disk != NULL;
     p->at = ELV_RESTORE_BASE;
     p->done = 0;
-    p->has_base = p->has_work = false;
+    p->has_base = p->has_work = p->has_left = false;
 }
 
 void elv_persist_chunk(struct elv_persist *p, struct elv_bytes chunk)
@@ -37,9 +39,11 @@ void elv_persist_chunk(struct elv_persist *p, struct elv_bytes chunk)
 
 void elv_persist_spoilt(struct elv_persist *p) { p->drop_log = p->disk != NULL && p->log_len > 0; }
 
-static struct elv_bytes f32s(const float *values, uint32_t n)
+static struct elv_store_op file_of(enum elv_persist_file file, const uint8_t *head, size_t head_len,
+                                   const void *values, size_t len)
 {
-    return (struct elv_bytes){.at = (const uint8_t *)values, .len = n * sizeof *values};
+    return (struct elv_store_op){
+        .kind = ELV_STORE_FILE, .table = file, .head = {head, head_len}, .bytes = {values, len}};
 }
 
 void elv_persist_base(struct elv_persist *p, const struct elv_persist_base *b, const float *values)
@@ -48,10 +52,7 @@ void elv_persist_base(struct elv_persist *p, const struct elv_persist_base *b, c
         return;
     ELV_ASSERT(p->pending == 0);
     const size_t len = elv_persist_base_encode(&p->owner, b, p->base_head);
-    p->base = (struct elv_store_op){.kind = ELV_STORE_FILE,
-                                    .table = ELV_PERSIST_BASE,
-                                    .head = {p->base_head, len},
-                                    .bytes = f32s(values, b->n_params)};
+    p->base = file_of(ELV_PERSIST_BASE, p->base_head, len, values, b->n_params * sizeof *values);
     p->put_base = true;
     elv_persist_spoilt(p);
 }
@@ -64,26 +65,51 @@ void elv_persist_work(struct elv_persist *p, const struct elv_persist_work *w, c
     const size_t len = elv_persist_work_encode(&p->owner, w, p->work_head);
     if (len == 0)
         return;
-    p->work = (struct elv_store_op){.kind = ELV_STORE_FILE,
-                                    .table = ELV_PERSIST_WORK,
-                                    .head = {p->work_head, len},
-                                    .bytes = f32s(values, w->n_shared)};
+    p->work = file_of(ELV_PERSIST_WORK, p->work_head, len, values, w->n_shared * sizeof *values);
     p->put_work = p->work_kept = true;
-    p->drop_work = false;
+    p->work_over = p->drop_work = false;
 }
 
-void elv_persist_decided(struct elv_persist *p)
+void elv_persist_taken_up(struct elv_persist *p)
 {
-    p->drop_work |= p->work_kept;
-    p->work_kept = p->put_work = false;
+    p->work_kept = true;
+    p->work_over = false;
 }
 
-bool elv_persist_park(struct elv_persist *p)
+void elv_persist_over(struct elv_persist *p) { p->work_over = true; }
+
+void elv_persist_left(struct elv_persist *p, const struct elv_residual *r)
 {
-    const bool kept = p->work_kept;
-    p->work_kept = false;
-    return kept;
+    struct elv_persist_left l = {.assignment = r->saved.assignment,
+                                 .n_shared = r->cfg.n,
+                                 .kind = r->cfg.kind,
+                                 .held = r->saved.held,
+                                 .sent = r->saved.sent};
+    if (p->disk == NULL)
+        return;
+    ELV_ASSERT(p->pending == 0);
+    size_t len = elv_persist_left_encode(&p->owner, ELV_PERSIST_RESIDUAL, &l, p->left_head[0]);
+    p->residual = file_of(ELV_PERSIST_RESIDUAL, p->left_head[0], len, r->cfg.values,
+                          r->cfg.n * elv_residual_size(r->cfg.kind));
+    p->put_residual = true;
+    if (r->cfg.velocity == NULL)
+        return;
+    l.kind = ELV_FEEDBACK_F32;
+    len = elv_persist_left_encode(&p->owner, ELV_PERSIST_VELOCITY, &l, p->left_head[1]);
+    p->velocity = file_of(ELV_PERSIST_VELOCITY, p->left_head[1], len, r->cfg.velocity,
+                          r->cfg.n * sizeof *r->cfg.velocity);
+    p->put_velocity = true;
 }
+
+void elv_persist_forget(struct elv_persist *p)
+{
+    p->drop_work |= p->work_kept && p->work_over;
+    p->work_kept &= !p->work_over;
+}
+
+bool elv_persist_parks(const struct elv_persist *p) { return p->work_kept && !p->work_over; }
+
+void elv_persist_park(struct elv_persist *p) { p->work_kept = false; }
 
 static struct elv_action *store(struct elv_actions *out, const struct elv_store_op *op)
 {
@@ -103,11 +129,15 @@ static void append(struct elv_persist *p, struct elv_actions *out)
     p->append_len = 0;
 }
 
-bool elv_persist_emit(struct elv_persist *p, uint32_t id, struct elv_actions *out)
+/* The last of them, which tells of all; NULL: nothing waits for them. */
+static struct elv_action *store_all(const struct elv_persist *p, struct elv_actions *out)
 {
     struct elv_action *last = NULL;
-    append(p, out);
-    if (p->drop_work)
+    if (p->put_velocity)
+        last = store(out, &p->velocity);
+    if (p->put_residual)
+        last = store(out, &p->residual);
+    if (p->drop_work) /* what the residual says of it has to be there before */
         store(out, &(struct elv_store_op){.kind = ELV_STORE_UNLINK, .table = ELV_PERSIST_WORK});
     if (p->put_base)
         last = store(out, &p->base);
@@ -116,8 +146,16 @@ bool elv_persist_emit(struct elv_persist *p, uint32_t id, struct elv_actions *ou
             store(out, &(struct elv_store_op){.kind = ELV_STORE_DROP, .number = ELV_PERSIST_LOG});
     if (p->put_work)
         last = store(out, &p->work);
+    return last;
+}
+
+bool elv_persist_emit(struct elv_persist *p, uint32_t id, struct elv_actions *out)
+{
+    append(p, out);
+    struct elv_action *last = store_all(p, out);
     p->pending_drop |= p->drop_log;
-    p->drop_work = p->put_base = p->drop_log = p->put_work = false;
+    p->put_velocity = p->put_residual = p->drop_work = false;
+    p->put_base = p->drop_log = p->put_work = false;
     if (last == NULL)
         return false;
     ELV_ASSERT(p->pending == 0);
@@ -148,5 +186,5 @@ bool elv_persist_replays(struct elv_persist *p, const struct elv_bitmap *have)
 
 bool elv_persist_waits(const struct elv_persist *p)
 {
-    return p->pending != 0 || p->put_base || p->put_work || p->drop_log;
+    return p->pending != 0 || p->put_base || p->put_work || p->put_residual || p->drop_log;
 }

@@ -2,14 +2,23 @@
 /* client/persist_form.c - heads and log records as bytes, little-endian.
  *
  *     head      u32 mark, u8 form, u8 which file, u16 its length, 16 bytes run, 32 bytes shape
- *       BASE    u32 version, u32 parameters, 32 bytes digest
- *       WORK    8 bytes manifest, u32 assignment, u32 round, u32 version, u32 shared parameters,
- *               u8 codec, f32 its number, u16 length of the commit, the commit as it is sent
+ *
+ *     BASE      u32 version, u32 parameters, 32 bytes digest
+ *
+ *     WORK      8 bytes manifest, u32 assignment, u32 round, u32 version, u32 shared parameters
+ *               u8 codec, f32 its number, u8 flags (1 feeds back, 2 sparse), f64 norm of what was
+ *               learnt, u16 length of the commit, the commit as it is sent
+ *
+ *     RESIDUAL, VELOCITY
+ *               u32 assignment, u32 shared parameters, u8 kind, u8 whether held, f64 norm of what
+ *               was sent
+ *
  *     record    u16 mark, u16 length, u32 check sum, the chunk as it travelled
  *
- * After a head follow the values, f32, as the machine has them. */
+ * After a head follow the values, f32 or binary16, as the machine has them. */
 #include "client/persist.h"
 
+#include <float.h>
 #include <string.h>
 
 #include "common/assert.h"
@@ -61,6 +70,24 @@ static enum elv_err ended(const struct elv_rd *r)
     return r->err != ELV_OK ? r->err : r->left == 0 ? ELV_OK : ELV_ERR_FORMAT;
 }
 
+static void put_f64(struct elv_wr *w, double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    elv_wr_u64(w, bits);
+}
+
+/* A norm; anything else is an error. */
+static double take_norm(struct elv_rd *r)
+{
+    double v;
+    const uint64_t bits = elv_rd_u64(r);
+    memcpy(&v, &bits, sizeof v);
+    if (!(v >= 0.0 && v <= DBL_MAX))
+        elv_rd_fail(r, ELV_ERR_RANGE);
+    return v;
+}
+
 size_t elv_persist_base_encode(const struct elv_persist_owner *o, const struct elv_persist_base *b,
                                uint8_t out[ELV_PERSIST_BASE_LEN])
 {
@@ -108,6 +135,8 @@ size_t elv_persist_work_encode(const struct elv_persist_owner *o, const struct e
     elv_wr_u32(&w, k->n_shared);
     elv_wr_u8(&w, k->up.id);
     elv_wr_f32(&w, k->up.param);
+    elv_wr_u8(&w, (uint8_t)(k->feeds_back | k->sparse << 1));
+    put_f64(&w, k->learnt);
     elv_wr_u16(&w, (uint16_t)commit_len);
     ELV_ASSERT(w.err == ELV_OK && w.left == 0);
     return len;
@@ -129,17 +158,58 @@ enum elv_err elv_persist_work_decode(struct elv_bytes in, const struct elv_persi
     got.n_shared = elv_rd_u32(&r);
     got.up.id = elv_rd_u8(&r);
     got.up.param = elv_rd_f32(&r);
+    const uint8_t flags = elv_rd_u8(&r);
+    got.feeds_back = flags & 1;
+    got.sparse = flags >> 1 & 1;
+    got.learnt = take_norm(&r);
     const struct elv_bytes commit = elv_rd_bytes(&r, elv_rd_u16(&r));
     err = ended(&r);
     if (err == ELV_OK)
         err = elv_commit_decode(commit, &got.commit);
     if (err == ELV_OK && (got.assignment == 0 || got.commit.status != ELV_STATUS_DONE ||
-                          got.commit.n_chunks == 0 || !(got.up.param == got.up.param)))
+                          got.commit.n_chunks == 0 || flags > 3 || !(got.up.param == got.up.param)))
         err = ELV_ERR_RANGE;
     if (err != ELV_OK)
         return err;
     memcpy(got.manifest, manifest.at, manifest.len);
     *k = got;
+    return ELV_OK;
+}
+
+size_t elv_persist_left_encode(const struct elv_persist_owner *o, enum elv_persist_file file,
+                               const struct elv_persist_left *l, uint8_t out[ELV_PERSIST_LEFT_LEN])
+{
+    struct elv_wr w = elv_wr_of(out, ELV_PERSIST_LEFT_LEN);
+    put_head(&w, o, file, ELV_PERSIST_LEFT_LEN);
+    elv_wr_u32(&w, l->assignment);
+    elv_wr_u32(&w, l->n_shared);
+    elv_wr_u8(&w, (uint8_t)l->kind);
+    elv_wr_u8(&w, l->held);
+    put_f64(&w, l->sent);
+    ELV_ASSERT(w.err == ELV_OK && w.left == 0);
+    return ELV_PERSIST_LEFT_LEN;
+}
+
+enum elv_err elv_persist_left_decode(struct elv_bytes in, const struct elv_persist_owner *o,
+                                     enum elv_persist_file file, struct elv_persist_left *l,
+                                     size_t *len)
+{
+    struct elv_rd r = elv_rd_of(in);
+    enum elv_err err = take_head(&r, o, file, len);
+    if (err != ELV_OK)
+        return err;
+    struct elv_persist_left got = {.assignment = elv_rd_u32(&r)};
+    got.n_shared = elv_rd_u32(&r);
+    const uint8_t kind = elv_rd_u8(&r), held = elv_rd_u8(&r);
+    got.sent = take_norm(&r);
+    err = ended(&r);
+    if (err == ELV_OK && (kind < ELV_FEEDBACK_F32 || kind > ELV_FEEDBACK_F16 || held > 1))
+        err = ELV_ERR_RANGE;
+    if (err != ELV_OK)
+        return err;
+    got.kind = (enum elv_feedback)kind;
+    got.held = held;
+    *l = got;
     return ELV_OK;
 }
 

@@ -29,11 +29,11 @@ static bool read_some(const struct elv_persist *p, enum elv_persist_file file, u
     return d->read_file(d->self, file, 0, offset, out, cap, got) == ELV_OK;
 }
 
-/* The next values of a file of `n`, after its head. ELV_ERR_BUSY: there are more. */
-static enum elv_err read_values(struct elv_persist *p, enum elv_persist_file file, float *values,
-                                uint32_t n)
+/* The next values of a file that has `len` bytes of them after its head. ELV_ERR_BUSY: there are
+ * more. */
+static enum elv_err read_values(struct elv_persist *p, enum elv_persist_file file, void *values,
+                                uint64_t len)
 {
-    const uint64_t len = (uint64_t)n * sizeof *values;
     size_t got = 0;
     uint8_t more;
     if (p->done == len) /* and nothing follows */
@@ -55,15 +55,16 @@ static void find_base(struct elv_persist *p, const struct elv_restore_into *into
         elv_persist_base_decode((struct elv_bytes){p->base_head, got}, &p->owner, &p->found_base,
                                 &p->found_head) == ELV_OK &&
         p->found_base.n_params == into->model->n_params;
-    enter(p, found ? ELV_RESTORE_BASE_VALUES : ELV_RESTORE_WORK);
+    enter(p, found ? ELV_RESTORE_BASE_VALUES : ELV_RESTORE_RESIDUAL);
 }
 
 static void read_base(struct elv_persist *p, const struct elv_restore_into *into)
 {
-    const enum elv_err err = read_values(p, ELV_PERSIST_BASE, into->base, into->model->n_params);
+    const enum elv_err err = read_values(p, ELV_PERSIST_BASE, into->base,
+                                         (uint64_t)into->model->n_params * sizeof *into->base);
     if (err == ELV_ERR_BUSY)
         return;
-    enter(p, err == ELV_OK ? ELV_RESTORE_BASE_DIGEST : ELV_RESTORE_WORK);
+    enter(p, err == ELV_OK ? ELV_RESTORE_BASE_DIGEST : ELV_RESTORE_RESIDUAL);
     elv_sha256_init(&p->sha);
 }
 
@@ -80,20 +81,7 @@ static void check_base(struct elv_persist *p, const struct elv_restore_into *int
         return;
     elv_sha256_final(&p->sha, digest);
     p->has_base = memcmp(digest, p->found_base.digest, sizeof digest) == 0;
-    enter(p, ELV_RESTORE_WORK);
-}
-
-static void find_work(struct elv_persist *p, const struct elv_restore_into *into)
-{
-    size_t got = 0;
-    const struct elv_persist_work *w = &p->found_work;
-    const bool found =
-        read_some(p, ELV_PERSIST_WORK, 0, p->work_head, ELV_PERSIST_WORK_MAX, &got) &&
-        elv_persist_work_decode((struct elv_bytes){p->work_head, got}, &p->owner, &p->found_work,
-                                &p->found_head) == ELV_OK &&
-        w->n_shared == into->model->n_shared &&
-        memcmp(w->manifest, into->manifest, sizeof w->manifest) == 0;
-    enter(p, found ? ELV_RESTORE_WORK_VALUES : ELV_RESTORE_LOG);
+    enter(p, ELV_RESTORE_RESIDUAL);
 }
 
 static bool all_finite(const float *v, uint32_t n)
@@ -104,10 +92,100 @@ static bool all_finite(const float *v, uint32_t n)
     return true;
 }
 
+static bool is_sound(const struct elv_residual_cfg *r)
+{
+    const uint16_t *half = r->values;
+    if (r->kind == ELV_FEEDBACK_F32)
+        return all_finite(r->values, r->n);
+    for (uint32_t i = 0; i < r->n; i++)
+        if ((half[i] & 0x7C00u) == 0x7C00u)
+            return false;
+    return true;
+}
+
+/* The head of RESIDUAL or VELOCITY. */
+static bool find_left(struct elv_persist *p, const struct elv_restore_into *into,
+                      enum elv_persist_file file, struct elv_persist_left *l)
+{
+    size_t got = 0;
+    uint8_t *head = p->left_head[file == ELV_PERSIST_VELOCITY];
+    return into->residual != NULL && read_some(p, file, 0, head, ELV_PERSIST_LEFT_LEN, &got) &&
+           elv_persist_left_decode((struct elv_bytes){head, got}, &p->owner, file, l,
+                                   &p->found_head) == ELV_OK &&
+           l->n_shared == into->residual->cfg.n;
+}
+
+static void find_residual(struct elv_persist *p, const struct elv_restore_into *into)
+{
+    const bool found = find_left(p, into, ELV_PERSIST_RESIDUAL, &p->found_left) &&
+                       p->found_left.kind == into->residual->cfg.kind;
+    enter(p, found ? ELV_RESTORE_RESIDUAL_VALUES : ELV_RESTORE_WORK);
+}
+
+static void read_residual(struct elv_persist *p, const struct elv_restore_into *into)
+{
+    const struct elv_residual_cfg *r = &into->residual->cfg;
+    const enum elv_err err = read_values(p, ELV_PERSIST_RESIDUAL, r->values,
+                                         (uint64_t)r->n * elv_residual_size(r->kind));
+    if (err == ELV_ERR_BUSY)
+        return;
+    p->has_left = err == ELV_OK && is_sound(r);
+    enter(p, p->has_left ? ELV_RESTORE_VELOCITY : ELV_RESTORE_WORK);
+}
+
+/* It was stored before the residual, so it may be of one assignment more; then that one is settled
+ * anew, for which no velocity is needed. */
+static void find_velocity(struct elv_persist *p, const struct elv_restore_into *into)
+{
+    struct elv_persist_left l;
+    const struct elv_residual_cfg *r = &into->residual->cfg;
+    if (r->velocity == NULL) {
+        enter(p, ELV_RESTORE_WORK);
+    } else if (find_left(p, into, ELV_PERSIST_VELOCITY, &l) && l.kind == ELV_FEEDBACK_F32 &&
+               l.assignment >= p->found_left.assignment) {
+        enter(p, ELV_RESTORE_VELOCITY_VALUES);
+    } else {
+        memset(r->velocity, 0, r->n * sizeof *r->velocity);
+        enter(p, ELV_RESTORE_WORK);
+    }
+}
+
+static void read_velocity(struct elv_persist *p, const struct elv_restore_into *into)
+{
+    const struct elv_residual_cfg *r = &into->residual->cfg;
+    const enum elv_err err =
+        read_values(p, ELV_PERSIST_VELOCITY, r->velocity, (uint64_t)r->n * sizeof *r->velocity);
+    if (err == ELV_ERR_BUSY)
+        return;
+    if (err != ELV_OK || !all_finite(r->velocity, r->n))
+        memset(r->velocity, 0, r->n * sizeof *r->velocity);
+    enter(p, ELV_RESTORE_WORK);
+}
+
+static bool is_open(const struct elv_persist *p)
+{
+    return !p->has_left || p->found_left.assignment < p->found_work.assignment;
+}
+
+static void find_work(struct elv_persist *p, const struct elv_restore_into *into)
+{
+    size_t got = 0;
+    const struct elv_persist_work *w = &p->found_work;
+    const bool found =
+        into->fresh != NULL &&
+        read_some(p, ELV_PERSIST_WORK, 0, p->work_head, ELV_PERSIST_WORK_MAX, &got) &&
+        elv_persist_work_decode((struct elv_bytes){p->work_head, got}, &p->owner, &p->found_work,
+                                &p->found_head) == ELV_OK &&
+        w->n_shared == into->model->n_shared &&
+        memcmp(w->manifest, into->manifest, sizeof w->manifest) == 0 && is_open(p);
+    enter(p, found ? ELV_RESTORE_WORK_VALUES : ELV_RESTORE_LOG);
+}
+
 static void read_work(struct elv_persist *p, const struct elv_restore_into *into)
 {
     const uint32_t n = into->model->n_shared;
-    const enum elv_err err = read_values(p, ELV_PERSIST_WORK, into->fresh, n);
+    const enum elv_err err =
+        read_values(p, ELV_PERSIST_WORK, into->fresh, (uint64_t)n * sizeof *into->fresh);
     if (err == ELV_ERR_BUSY)
         return;
     p->has_work = err == ELV_OK && all_finite(into->fresh, n);
@@ -135,6 +213,18 @@ static void slice(struct elv_persist *p, const struct elv_restore_into *into)
         break;
     case ELV_RESTORE_BASE_DIGEST:
         check_base(p, into);
+        break;
+    case ELV_RESTORE_RESIDUAL:
+        find_residual(p, into);
+        break;
+    case ELV_RESTORE_RESIDUAL_VALUES:
+        read_residual(p, into);
+        break;
+    case ELV_RESTORE_VELOCITY:
+        find_velocity(p, into);
+        break;
+    case ELV_RESTORE_VELOCITY_VALUES:
+        read_velocity(p, into);
         break;
     case ELV_RESTORE_WORK:
         find_work(p, into);

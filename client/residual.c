@@ -108,15 +108,15 @@ bool elv_residual_unsettled(const struct elv_residual *r)
 
 /* Settling. */
 
-void elv_residual_move(struct elv_residual *r, uint32_t first, const float *vector,
+void elv_residual_move(struct elv_residual *r, uint32_t first, const float *vector, double whole,
                        const float *sent, uint32_t n, double *left2)
 {
     double sum = *left2;
     for (uint32_t i = 0; i < n; i++) {
         const float got = sent != NULL ? sent[i] : 0.0f;
-        const float left = vector[i] - got;
+        const float v = (float)((double)vector[i] * whole), left = v - got;
         if (has_velocity(r))
-            r->cfg.velocity[first + i] = got != 0.0f ? 0.0f : vector[i] - get(r, first + i);
+            r->cfg.velocity[first + i] = got != 0.0f ? 0.0f : v - get(r, first + i);
         put(r, first + i, left);
         sum += (double)left * (double)left;
     }

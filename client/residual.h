@@ -7,7 +7,9 @@
  * old residual side by side. Accepted: residual = vector - decode(what was sent). Refused or late:
  * residual = vector if the version it was trained from is at most `age_max` versions old when the
  * client learns of it, else it stays as it was. Its L2 norm is at most ELV_RESIDUAL_CAP times that
- * of the last update accepted, as the server saw it (before the first: of what was learnt).
+ * of the last vector accepted (before the first: of the update in the vector), so that refusals in
+ * a row do not heap up what is stale; what an accepted vector leaves over is shorter than that
+ * anyway.
  *
  * Momentum correction: u = momentum * u + update is accumulated in place of the update, and u is
  * forgotten at the coordinates that were sent. The old u is kept until the decision, too; the new
@@ -52,7 +54,7 @@ struct elv_residual_saved {
     bool sparse; /* the vector's codec sends few coordinates: momentum correction applies */
     uint32_t assignment, base; /* the vector's, and the version it was trained from */
     double learnt;             /* norm of the update in the vector */
-    double sent;               /* norm of the last update accepted; 0: none yet */
+    double sent;               /* norm of the last vector accepted; 0: none yet */
 };
 
 struct elv_residual {
@@ -87,9 +89,10 @@ void elv_residual_begins(struct elv_residual *r, uint32_t assignment, uint32_t v
 /* The vector has to become the residual before its memory is used again. */
 bool elv_residual_unsettled(const struct elv_residual *r);
 
-/* For client/settle.c: `n` coordinates of the vector from `first` on, and what the server got of
- * them (NULL: nothing), become residual and velocity. Adds their squares to `*left2`. */
-void elv_residual_move(struct elv_residual *r, uint32_t first, const float *vector,
+/* For client/settle.c: `n` coordinates of the vector times `whole` from `first` on, and what the
+ * server got of them (NULL: nothing), become residual and velocity. Adds their squares to
+ * `*left2`. */
+void elv_residual_move(struct elv_residual *r, uint32_t first, const float *vector, double whole,
                        const float *sent, uint32_t n, double *left2);
 void elv_residual_scale(struct elv_residual *r, uint32_t first, uint32_t n, double factor);
 

@@ -82,7 +82,7 @@ void elv_session_leave(struct elv_client *c)
 /* Work that waits on the disk for the next start, if this device comes back. */
 static bool is_kept(const struct elv_client *c)
 {
-    return (c->persist.work_kept || c->resuming) && !c->cfg.leave_on_stop;
+    return (elv_persist_parks(&c->persist) || c->resuming) && !c->cfg.leave_on_stop;
 }
 
 void elv_session_stop(struct elv_client *c)

@@ -20,7 +20,8 @@ void elv_settle_begin(struct elv_settling *s, struct elv_residual *residual,
 static enum elv_err keep_some(struct elv_settling *s)
 {
     const uint32_t n = smaller(s->residual->cfg.n - s->done, SLICE);
-    elv_residual_move(s->residual, s->done, s->delta->cfg.trained + s->done, NULL, n, &s->left2);
+    elv_residual_move(s->residual, s->done, s->delta->cfg.trained + s->done, s->delta->whole, NULL,
+                      n, &s->left2);
     s->done += n;
     return ELV_ERR_BUSY;
 }
@@ -54,8 +55,9 @@ static enum elv_err take_window(struct elv_settling *s)
         err = elv_decode_next(&s->decoder, sent, ELV_PACK_VALUES, &n);
     if (err != ELV_OK)
         return err;
-    elv_residual_move(s->residual, s->done, s->delta->cfg.trained + s->done, sent, n, &s->left2);
-    s->sent2 += squares(sent, n);
+    const float *vector = s->delta->cfg.trained + s->done;
+    elv_residual_move(s->residual, s->done, vector, s->delta->whole, sent, n, &s->left2);
+    s->vector2 += squares(vector, n) * s->delta->whole * s->delta->whole;
     s->done += n;
     if (s->decoder.left == 0) {
         s->reading = false;
@@ -84,7 +86,7 @@ static enum elv_err cap(struct elv_settling *s)
 {
     struct elv_residual_saved *r = &s->residual->saved;
     if (r->vector == ELV_VECTOR_ACCEPTED)
-        r->sent = sqrt(s->sent2);
+        r->sent = sqrt(s->vector2);
     r->held = true;
     const double norm = sqrt(s->left2);
     const double most = ELV_RESIDUAL_CAP * (r->sent > 0 ? r->sent : r->learnt);

@@ -20,8 +20,8 @@ struct elv_settling { /* the fields belong to settle.c */
     uint32_t chunk;
     bool reading; /* of chunk `chunk` the decoder has some */
     struct elv_decoder decoder;
-    double left2, sent2; /* squared norms */
-    bool scaling;        /* the second pass */
+    double left2, vector2; /* squared norms */
+    bool scaling;          /* the second pass */
     double factor;
 };
 

@@ -21,9 +21,9 @@ enum elv_client_work {
     ELV_CLIENT_EVALUATE = 2, /* evaluate them on the local evaluation examples */
     ELV_CLIENT_TRAIN = 3,
     ELV_CLIENT_ENCODE = 4,  /* make the update and its digest */
-    ELV_CLIENT_RESTORE = 5, /* read back what was kept */
-    ELV_CLIENT_REPLAY = 6,  /* and what had been fetched of a body */
-    ELV_CLIENT_SETTLE = 7,  /* keep what was not sent; never cancelled */
+    ELV_CLIENT_SETTLE = 5,  /* keep what was not sent; never cancelled */
+    ELV_CLIENT_RESTORE = 6, /* read back what was kept */
+    ELV_CLIENT_REPLAY = 7,  /* and what had been fetched of a body */
 };
 
 struct elv_client_outcome {

@@ -4,6 +4,8 @@
  * A warm-up of the sparsity: the share of the coordinates that is sent falls exponentially from
  * ELV_CODEC_WARM to the job's, so that the first versions, in which most is learnt, lose little.
  * Source: Lin et al., "Deep Gradient Compression", ICLR 2018, section 3.3. */
+#include <math.h>
+
 #include "common/codec.h"
 #include "common/exact.h"
 #include "server/job.h"

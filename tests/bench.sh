@@ -15,7 +15,8 @@
 #     deploy    simulated clients with every message  rotate    coding after a random rotation
 #     deploy    simulated clients with every message         fold      verifying and folding updates
 #     deploy    simulated clients with every message        rotate    coding after a random rotation
-#     quant     coding in 1 to 32 bits a value
+#     transfer  bodies over bad links, beside block-wise transfer
+#     quant     coding in 1 to 32 bits a value              sparse    coding the largest values only
 #
 # Prints one line for each figure,
 #
@@ -42,7 +43,7 @@ mkdir -p build
 [ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy rotate
 [ $# -gt 0 ] || set -- round commits start store kernels fold coap zipline dbw learn swarm deploy
 [ $# -gt 0 ] || set -- round commits start store kernels coap zipline dbw learn swarm deploy \
-    rotate quant
+    transfer rotate quant sparse
 status=0
 for name in "$@"; do
     program=build/release/tests/bench_$name

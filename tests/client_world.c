@@ -311,6 +311,8 @@ static void post_commit(struct fake_server *s, const struct elv_request *r, stru
         check_upload(s);
         v.decision = v.decision == 0 ? ELV_ACCEPTED : v.decision;
         s->n_decided++;
+        s->last_decided = r->assignment;
+        s->last_verdict = v;
         if (s->wait_when_decided)
             s->ticket.what = ELV_WHAT_WAIT;
     }
@@ -331,6 +333,11 @@ static bool refused(struct fake_server *s, const struct elv_request *r, struct m
     if (no->code != 0 && no->times > 0) {
         no->times -= no->times != UINT32_MAX;
         refuse(out, no->code, no->reason, no->retry_ms);
+        return true;
+    }
+    if (r->op == ELV_OP_COMMIT && s->last_decided != 0 && r->assignment == s->last_decided) {
+        assert_int_equal(elv_verdict_encode(&s->last_verdict, out->body, ELV_MSG_MAX, &out->len),
+                         ELV_OK);
         return true;
     }
     const bool about_work = r->op == ELV_OP_UPDATE_CHUNK || r->op == ELV_OP_COMMIT;

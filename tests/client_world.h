@@ -81,6 +81,8 @@ struct fake_server {
     uint32_t n_commits;
     struct elv_verdict verdict; /* what is answered when all is there; 0: accepted */
     uint32_t n_decided;
+    uint32_t last_decided; /* its commit gets the same answer for ever */
+    struct elv_verdict last_verdict;
     bool wait_when_decided; /* then the ticket says WAIT */
 };
 

@@ -53,4 +53,9 @@ if(NOT ELV_SANITIZE AND NOT ELV_FUZZ)
     add_test(NAME papers_quick COMMAND sh ${PROJECT_SOURCE_DIR}/examples/papers/run.sh --quick
         --build ${PROJECT_BINARY_DIR})
     set_tests_properties(papers_quick PROPERTIES LABELS slow TIMEOUT 900)
+    if(EXISTS /usr/share/datasets/fashion-mnist)
+        add_test(NAME codecs_quick COMMAND sh ${PROJECT_SOURCE_DIR}/examples/codecs.sh --quick
+            --build ${PROJECT_BINARY_DIR} --out ${CMAKE_CURRENT_BINARY_DIR}/codecs_quick)
+        set_tests_properties(codecs_quick PROPERTIES TIMEOUT 600)
+    endif()
 endif()

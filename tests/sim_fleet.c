@@ -140,11 +140,12 @@ static enum elv_err start_client(void *self, uint32_t node, elv_time_us now, str
     }
     struct elv_rng r = elv_rng_of((struct elv_rng_key){
         .seed = f->cfg.seed, .client = c->number, .round = c->starts, .purpose = ELV_RNG_TEST});
+    const uint64_t place = (uint64_t)(c - f->clients); /* two on one identity are two processes */
     const struct elv_builtin_cfg trainer = {.train = &c->train, .test = &c->test};
     const struct elv_client_cfg cfg = {
         .trainer = elv_builtin_trainer(&c->trainer, &trainer),
         .software = {.at = "elver/0.1.0", .len = 11},
-        .boot = elv_rng_u64(&r),
+        .boot = elv_rng_u64(&r) + place,
         .jitter_seed = elv_rng_u64(&r),
         .observe = f->cfg.steady || (f->cfg.observe && c->number % 2 == 0),
         .leave_on_stop = c->disk == NULL || c->number % 2 == 0, /* else it parks its work */

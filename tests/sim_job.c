@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/sim_job.h"
 
+#include <string.h>
+
 #include "common/assert.h"
 #include "common/rng.h"
 
@@ -101,13 +103,22 @@ static const char *const deadlines[] = {"12s", "16s", "20s"};
 static const char *const paces[] = {"0s", "1s", "3s", "3s"};
 static const char *const few_rounds[] = {"10", "12", "14"};
 static const char *const many_rounds[] = {"18", "24"};
-static const char *const up[] = {
-    "f32", "q8", "q8 stochastic", "f16", "q4 stochastic", "rotate 2", "sign",
-};
-static const char *const down[] = {
-    "f32",         "q8",          "q8 stochastic", "f16",      "q4 stochastic",
-    "ternary 0.1", "ternary 0.2", "topk 0.1",      "rotate 2", "sign",
-};
+static const char *const codecs[] = {"f32", "q8"};
+static const char *const lossy[] = {"q8",
+                                    "q4",
+                                    "sign",
+                                    "ternary 0.05",
+                                    "ternary 0.01",
+                                    "topk 0.1",
+                                    "rotate 2",
+                                    "rotate 3 unbiased",
+                                    "q8 stochastic",
+                                    "q4 stochastic",
+                                    "f16",
+                                    "topk 0.02, q8"};
+static const char *const steps[] = {"q4", "f16", "ternary 0.2", "topk 0.3", "rotate 4", "sign"};
+static const char *const feedbacks[] = {"auto", "auto", "f16", "none"};
+static const char *const ages[] = {"0", "1", "1", "3"};
 static const char *const rules[] = {"fedavg", "fedavg", "fedavgm", "fednova"};
 static const char *const rates[] = {"1", "0.5"};
 static const char *const weights[] = {"samples", "samples", "seen", "uniform"};
@@ -165,10 +176,39 @@ static void put_rule(struct draft *d)
     put(d, "aggregate", "max_weight", ANY(d, caps));
 }
 
-static void put_transfer(struct draft *d)
+/* For codecs that send a share of the coordinates. */
+static void put_sparse(struct draft *d, bool feeds_back)
 {
-    put(d, "transfer", "up", ANY(d, up));
-    put(d, "transfer", "down", ANY(d, down));
+    if (elv_rng_below(&d->rng, 2) == 0)
+        put(d, "transfer", "warm_up", "4");
+    if (feeds_back && elv_rng_below(&d->rng, 2) == 0)
+        put(d, "transfer", "momentum_correction", "0.5");
+}
+
+/* By dice of its own, so that what else a seed draws stays as it was. */
+static void put_codecs(struct draft *d, uint64_t seed, const char *up, const char *down)
+{
+    const struct elv_rng before = d->rng;
+    d->rng = elv_rng_of((struct elv_rng_key){.seed = seed, .round = 56, .purpose = ELV_RNG_TEST});
+    const bool is_lossy = elv_rng_below(&d->rng, 3) > 0;
+    const char *feedback = ANY(d, feedbacks);
+    if (is_lossy)
+        up = ANY(d, lossy);
+    if (is_lossy && elv_rng_below(&d->rng, 2) == 0)
+        down = ANY(d, steps);
+    put(d, "transfer", "up", up);
+    put(d, "transfer", "down", down);
+    put(d, "transfer", "feedback", feedback);
+    put(d, "transfer", "feedback_age", ANY(d, ages));
+    if (strncmp(up, "t", 1) == 0)
+        put_sparse(d, strcmp(feedback, "none") != 0);
+    d->rng = before;
+}
+
+static void put_transfer(struct draft *d, uint64_t seed)
+{
+    const char *up = ANY(d, codecs), *down = ANY(d, codecs);
+    put_codecs(d, seed, up, down);
     put(d, "transfer", "deflate", elv_rng_below(&d->rng, 3) == 0 ? "on" : "off");
     put(d, "transfer", "clip", ANY(d, clips));
 }
@@ -201,7 +241,7 @@ static const char *make(uint64_t seed, const struct variant *v, uint32_t clients
         .keys = keys};
     put_sync(&d, v, clients);
     put_rule(&d);
-    put_transfer(&d);
+    put_transfer(&d, seed);
     put_clients(&d);
     put_evaluation(&d);
     keys[d.n] = (struct fleet_key){NULL, NULL, NULL};

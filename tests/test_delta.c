@@ -300,6 +300,61 @@ static void a_deflated_chunk_needs_something_to_inflate_it(void **state)
     assert_int_equal(unpack(&c, got), ELV_ERR_UNSUPPORTED);
 }
 
+static double norm_of(const float *v, uint32_t n)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += (double)v[i] * (double)v[i];
+    return sqrt(sum);
+}
+
+/* What a codec rounds up and what the residual adds is cut off again, and not forgotten. */
+static void no_more_than_the_clip_is_sent_and_the_rest_is_known(void **state)
+{
+    (void)state;
+    static const struct row {
+        struct elv_codec_choice up;
+        float left; /* in each place of the residual */
+    } rows[] = {
+        {{ELV_CODEC_F32, 0}, 0},        {{ELV_CODEC_Q8, -1}, 0},
+        {{ELV_CODEC_Q4, -1}, 0},        {{ELV_CODEC_Q4, 0}, 0.2f},
+        {{ELV_CODEC_F16, 0}, 0},        {{ELV_CODEC_SIGN, 0}, 0.2f},
+        {{ELV_CODEC_ROTATE, -1}, 0},    {{ELV_CODEC_ROTATE, 2}, 0.2f},
+        {{ELV_CODEC_TERNARY, 0.1f}, 1}, {{ELV_CODEC_TERNARY, 0.5f}, 0.1f},
+        {{ELV_CODEC_TOPK, 0.1f}, 0.3f},
+    };
+    static float want[N_MAX], got[N_MAX], left[N_MAX];
+    static struct elv_codec_plan plan;
+    uint32_t n_shortened = 0;
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        make("dense 20", ELV_CODEC_F32);
+        const uint32_t n = r.model.n_shared;
+        for (uint32_t i = 0; i < n; i++)
+            want[i] = r.trained[i] - r.base[i];
+        r.cfg.clip = (float)norm_of(want, n) / 2;
+        struct elv_residual res;
+        elv_residual_init(
+            &res, &(struct elv_residual_cfg){.kind = ELV_FEEDBACK_F32, .n = n, .values = left});
+        res.saved.held = true;
+        for (uint32_t i = 0; i < n; i++) {
+            left[i] = rows[k].left;
+            want[i] = want[i] / 2 + left[i];
+        }
+        r.cfg.codec = rows[k].up.id;
+        r.cfg.arg.param = rows[k].up.param;
+        r.cfg.plan = elv_codec_by_id(r.cfg.codec)->plan != NULL ? &plan : NULL;
+        r.cfg.residual = rows[k].left > 0 ? &res : NULL;
+        assert_int_equal(encode(3), ELV_OK);
+        decode(got);
+        assert_true(norm_of(got, n) <= (double)r.cfg.clip * 1.001);
+        assert_true(r.delta.whole >= 1.0);
+        n_shortened += r.delta.whole > 1.0;
+        for (uint32_t i = 0; i < n; i++)
+            assert_true(fabs((double)r.trained[i] * r.delta.whole - (double)want[i]) <= 1e-5);
+    }
+    assert_in_range(n_shortened, 6, 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +364,7 @@ int main(void)
         cmocka_unit_test(values_that_are_no_numbers_or_beyond_the_bound_are_refused),
         cmocka_unit_test(chunks_are_deflated_when_allowed_and_worth_it),
         cmocka_unit_test(a_deflated_chunk_needs_something_to_inflate_it),
+        cmocka_unit_test(no_more_than_the_clip_is_sent_and_the_rest_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

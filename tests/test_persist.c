@@ -263,7 +263,7 @@ static void killed_before_the_verdict_it_sends_the_commit_again(void **state)
     const uint32_t puts = w.server.n_chunk_puts;
     world_restart(&w, 0xB008);
     world_until(&w, accepted);
-    assert_int_equal(w.server.n_commits, 2);
+    assert_int_equal(w.server.asked[ELV_OP_COMMIT], 2);
     assert_int_equal(w.server.n_chunk_puts, puts);
     world_run(&w, SEC);
     assert_null(work_file());
@@ -486,6 +486,91 @@ static void one_that_leaves_declines_as_without_a_disk(void **state)
     assert_int_equal(w.server.asked[ELV_OP_LEAVE], 1);
 }
 
+/* Error feedback: what was left over comes back as it was. */
+
+enum { ROUNDS = 6 };
+static const enum elv_decision decisions[ROUNDS] = {ELV_ACCEPTED, ELV_REFUSED,  ELV_ACCEPTED,
+                                                    ELV_REFUSED,  ELV_ACCEPTED, ELV_ACCEPTED};
+
+static void begin_feeding_back(enum elv_feedback kind, float momentum)
+{
+    struct fake_server *s = &w.server;
+    fake_disk_init(&disk);
+    world_init(&w, layers, ELV_CODEC_TERNARY, ELV_CODEC_Q8);
+    w.disk = &disk;
+    s->manifest.up[0].param = s->ticket.up.param = 0.02f;
+    s->manifest.feedback = kind;
+    s->manifest.feedback_age = 1;
+    s->manifest.momentum_correction = momentum;
+    server_encode_manifest(s);
+    w.store_us = 30 * MS;
+    s->wait_when_decided = false;
+}
+
+static void offer_round(uint32_t round)
+{
+    struct fake_server *s = &w.server;
+    server_offer(s, round + 1, round < VERSIONS ? round : VERSIONS - 1);
+    s->verdict = (struct elv_verdict){.decision = decisions[round]};
+    if (decisions[round] == ELV_REFUSED)
+        s->verdict.reason = round == 1 ? ELV_REASON_OVER_NORM : ELV_REASON_DIGEST;
+    else
+        s->verdict.decision = 0; /* accepted once all is there */
+}
+
+/* Six rounds; killed after so many steps, again and again, 0: never. */
+static void train(uint32_t kill_every, uint8_t digests[ROUNDS][ELV_BODY_DIGEST_LEN],
+                  uint32_t *kills)
+{
+    static struct elv_disk view;
+    view = fake_disk_disk(&disk);
+    w.cfg.disk = &view;
+    offer_round(0);
+    world_start(&w);
+    *kills = 0;
+    for (uint32_t i = 1, round = 0; round < ROUNDS; i++) {
+        assert_in_range(i, 0, 20000);
+        assert_true(world_step(&w));
+        if (w.server.n_decided > round) {
+            memcpy(digests[round], w.server.commit.digest, ELV_BODY_DIGEST_LEN);
+            if (++round < ROUNDS)
+                offer_round(round);
+        }
+        if (kill_every > 0 && i % kill_every == 0)
+            world_restart(&w, 0xB100 + ++*kills);
+    }
+}
+
+static void a_residual_survives_kills_at_any_step(void **state)
+{
+    (void)state;
+    static const struct {
+        enum elv_feedback kind;
+        float momentum;
+    } cases[] = {{ELV_FEEDBACK_F32, 0}, {ELV_FEEDBACK_F16, 0}, {ELV_FEEDBACK_F32, 0.9f}};
+    static uint8_t want[ROUNDS][ELV_BODY_DIGEST_LEN], got[ROUNDS][ELV_BODY_DIGEST_LEN];
+    uint32_t kills;
+    world_free(&w);
+    fake_disk_free(&disk);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        begin_feeding_back(cases[i].kind, cases[i].momentum);
+        train(0, want, &kills);
+        assert_non_null(fake_disk_file(&disk, ELV_PERSIST_RESIDUAL, 0));
+        for (uint32_t every = 21; every < 60; every++) {
+            world_free(&w);
+            fake_disk_free(&disk);
+            begin_feeding_back(cases[i].kind, cases[i].momentum);
+            train(every, got, &kills);
+            assert_in_range(kills, 1, 1000);
+            for (uint32_t round = 0; round < ROUNDS; round++)
+                assert_memory_equal(want[round], got[round], ELV_BODY_DIGEST_LEN);
+        }
+        world_free(&w);
+        fake_disk_free(&disk);
+    }
+    fake_disk_init(&disk);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -514,6 +599,7 @@ int main(void)
         TEST(a_disk_that_fails_costs_nothing_but_the_memory),
         TEST(told_to_stop_while_it_sends_it_parks_the_work),
         TEST(one_that_leaves_declines_as_without_a_disk),
+        TEST(a_residual_survives_kills_at_any_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

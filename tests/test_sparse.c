@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is particular to the codecs that leave coordinates out; tests/test_codec.c has the rest. */
 #include <float.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -373,6 +374,40 @@ static void fractions_beyond_a_half_or_of_nothing_are_not_taken(void **state)
     }
 }
 
+/* The least that n independent coordinates take of which k are coded with a sign each: their
+ * entropy, and one binary32 for the magnitude. */
+static double least_bytes(uint32_t n, uint32_t k)
+{
+    const double p = (double)k / n;
+    return (n * (p - p * log2(p) - (1 - p) * log2(1 - p)) + 32) / 8;
+}
+
+static void ternary_is_within_five_percent_of_the_entropy(void **state)
+{
+    (void)state;
+    static const float fractions[] = {0.001f, 0.01f, 0.05f};
+    static const uint32_t sizes[] = {20000, 159010};
+    for (int i = 0; i < 12; i++) {
+        const uint32_t n = sizes[i % 2];
+        const float fraction = fractions[i / 2 % 3];
+        struct elv_rng g = elv_rng_of((struct elv_rng_key){.seed = 6, .round = n});
+        for (uint32_t j = 0; j < n; j++) {
+            const float x = elv_rng_normal(&g);
+            v[j] = i < 6 ? x : x * x * x; /* the latter with heavy tails */
+        }
+        struct rig r = rig_of(ELV_CODEC_TERNARY, fraction, n);
+        size_t len, all = 0;
+        uint32_t count;
+        for (uint32_t first = 0; first < n; first += count, all += len) {
+            uint8_t out[ELV_CHUNK_PAYLOAD_MAX];
+            encode(&r, first, out, &len, &count);
+        }
+        const double least = least_bytes(n, elv_select_count(fraction, n));
+        assert_true((double)all <= 1.05 * least);
+        assert_true((double)all >= 0.97 * least);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -382,6 +417,7 @@ int main(void)
         cmocka_unit_test(of_equal_ones_the_first_are_coded_and_exactly_as_many_as_asked_for),
         cmocka_unit_test(no_more_chunks_come_than_announced_however_the_coded_lie),
         cmocka_unit_test(announced_chunks_are_few),
+        cmocka_unit_test(ternary_is_within_five_percent_of_the_entropy),
         cmocka_unit_test(each_chunk_has_the_parameter_that_suits_it),
         cmocka_unit_test(a_payload_has_one_spelling_and_stays_inside_its_range),
         cmocka_unit_test(topk_takes_scales_that_leave_every_value_finite),
