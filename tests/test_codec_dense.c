@@ -71,6 +71,11 @@ static void scaled_codecs_write_nothing_where_nothing_is(void **state)
     check_bytes(ELV_CODEC_Q8, &plain, small, 1, some, 5);   /* 2^-93 / 127 is just above 2^-100 */
     check_bytes(ELV_CODEC_Q4, &plain, small4, 1, some4, 5); /* and so is 2^-97 / 7 */
     check_bytes(ELV_CODEC_SIGN, &plain, small1, 1, some1, 5);
+    /* The mean is 2^-99 without what is below 2^-100, and 2^-101 with one alone that is not. */
+    static const float mixed[2] = {0x1p-98f, -0x1.FFFFFEp-101f}, half[2] = {-0x1p-100f, 0.0f};
+    static const uint8_t some2[] = {0x00, 0x00, 0x00, 0x0E, 2}, none[5];
+    check_bytes(ELV_CODEC_SIGN, &plain, mixed, 2, some2, 5);
+    check_bytes(ELV_CODEC_SIGN, &plain, half, 2, none, 5);
 }
 
 static void sign_writes_the_mean_magnitude_and_a_bit_where_a_value_is_below_zero(void **state)
@@ -365,6 +370,36 @@ static void a_coordinate_has_the_same_dice_in_any_chunk(void **state)
     }
 }
 
+/* With this seed the first coordinate's dice show 0 of 2^24, so that any part behind the point goes
+ * up. A whole number has none; and where the rounded scale leaves a little above the largest step,
+ * there is no step to go to. */
+static void the_luckiest_dice_neither_leave_whole_steps_nor_pass_the_largest(void **state)
+{
+    (void)state;
+    const struct elv_codec_arg arg = {.seed = 10551981, .param = -1.0f};
+    static const float whole[2] = {3.0f, 127.0f}, whole4[2] = {3.0f, 7.0f}, above[2] = {3.001f, 7};
+    static const uint8_t want[] = {0, 0, 0x80, 0x3F, 3, 127}, want4[] = {0, 0, 0x80, 0x3F, 0x73};
+    static const uint8_t want_up[] = {0, 0, 0x80, 0x3F, 0x74};
+    check_bytes(ELV_CODEC_Q8, &arg, whole, 2, want, sizeof want);
+    check_bytes(ELV_CODEC_Q4, &arg, whole4, 2, want4, sizeof want4);
+    check_bytes(ELV_CODEC_Q4, &arg, above, 2, want_up, sizeof want_up);
+
+    static const float a = 1.00500023f, b = 1.00200009f;
+    assert_true(a / (a / 127.0f) > 127.0f && b / (b / 7.0f) > 7.0f);
+    float back;
+    uint8_t out[8];
+    size_t len;
+    uint32_t count;
+    for (int i = 0; i < 2; i++) {
+        const struct elv_codec *c = elv_codec_by_id(i == 0 ? ELV_CODEC_Q8 : ELV_CODEC_Q4);
+        const float v = i == 0 ? a : b;
+        assert_int_equal(c->encode(&v, 1, 0, 0, &arg, out, sizeof out, &len, &count), ELV_OK);
+        assert_int_equal(out[4], i == 0 ? 127 : 7);
+        assert_int_equal(elv_codec_decode(c, (struct elv_bytes){out, len}, 1, &back), ELV_OK);
+        assert_true(back > 1.0f);
+    }
+}
+
 static void rounding_at_random_writes_the_same_bytes_everywhere(void **state)
 {
     (void)state;
@@ -394,6 +429,7 @@ int main(void)
         cmocka_unit_test(rounding_at_random_is_unbiased),
         cmocka_unit_test(as_many_go_up_as_the_value_is_above_the_step),
         cmocka_unit_test(a_coordinate_has_the_same_dice_in_any_chunk),
+        cmocka_unit_test(the_luckiest_dice_neither_leave_whole_steps_nor_pass_the_largest),
         cmocka_unit_test(rounding_at_random_writes_the_same_bytes_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
