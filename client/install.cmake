@@ -17,7 +17,8 @@ if(TARGET elv_client)
     # Headers include each other by relative path, so a program may have a common/err.h of its own.
     foreach(folder common kernels client)
         file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.h)
-        list(FILTER headers EXCLUDE REGEX "_internal\\.h$") # shared between our own files only
+        # Not those shared between our own files only, nor those of the program.
+        list(FILTER headers EXCLUDE REGEX "(_internal|/elver_[a-z_]*)\\.h$")
         install(FILES ${headers} DESTINATION ${elver_include}/${folder})
     endforeach()
     install(FILES ${PROJECT_BINARY_DIR}/generated/elver/version.h DESTINATION ${elver_include})

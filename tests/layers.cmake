@@ -27,6 +27,11 @@ foreach(part ${parts})
     set(${part}.c_may ${server_may} ports)
     set(${part}.h_may ${server_may} ports)
 endforeach()
+file(GLOB parts RELATIVE ${ROOT} ${ROOT}/client/elver_client_*.c ${ROOT}/client/elver_client_*.h)
+foreach(part ${parts})
+    list(APPEND roots ${part})
+    set(${part}_may ${client_may} ports)
+endforeach()
 file(GLOB parts RELATIVE ${ROOT} ${ROOT}/ports/sim/elver_sim_*.c ${ROOT}/ports/sim/elver_sim_*.h)
 foreach(part ${parts})
     list(APPEND roots ${part})
@@ -99,9 +104,9 @@ foreach(layer common kernels client server ports)
         foreach(line ${includes})
             string(REGEX REPLACE "^ *# *include \"([^\"]*)\".*" "\\1" name ${line})
             check_include(${file} ${name} "${may}" ${is_root})
-            # Installed headers, all but x_internal.h, must not depend on the include path of
-            # whoever uses them.
-            if(file MATCHES "^(common|kernels|client)/.*\\.h$" AND
+            # Installed headers, all but x_internal.h and the program's, must not depend on the
+            # include path of whoever uses them.
+            if(file MATCHES "^(common|kernels|client)/.*\\.h$" AND NOT is_root AND
                 NOT file MATCHES "_internal\\.h$" AND name MATCHES "^(common|kernels|client|server|ports)/")
                 message(SEND_ERROR "${file}: installed, so it includes by relative path, not ${name}")
             endif()
