@@ -374,6 +374,17 @@ enum elv_decision world_verdict(const struct world_reply *r, enum elv_reason *re
     return v.decision;
 }
 
+bool world_make(struct world *w, struct upload *u, uint32_t peer, uint64_t nonce)
+{
+    struct elv_ticket t;
+    float v[4096];
+    if (!world_ticket(w, peer, &t))
+        return false;
+    world_update(w, peer, &t, v);
+    world_encode(w, u, peer, &t, v, nonce);
+    return true;
+}
+
 bool world_attempt(struct world *w, uint32_t peer, uint32_t attempt)
 {
     struct elv_ticket t;

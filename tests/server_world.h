@@ -94,6 +94,8 @@ struct upload { /* an update in chunks, and its commit */
 };
 void world_encode(const struct world *w, struct upload *u, uint32_t peer,
                   const struct elv_ticket *t, const float *v, uint64_t nonce);
+/* The same for the ticket that the peer has now. False: it has none. */
+bool world_make(struct world *w, struct upload *u, uint32_t peer, uint64_t nonce);
 void upload_seal(struct upload *u); /* digest and number of chunks into the commit */
 struct world_reply *world_put(struct world *w, const struct upload *u, uint32_t index);
 struct world_reply *world_commit(struct world *w, const struct upload *u);

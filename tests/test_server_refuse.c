@@ -399,17 +399,13 @@ static void a_claim_beyond_the_cap_is_cut_counted_and_reported_once(void **state
 {
     (void)state;
     struct world w;
-    struct elv_ticket t;
-    static float v[1020];
     struct upload u;
     world_init(&w);
     world_set(&w, "aggregate", "max_weight", "50");
     world_start(&w);
     world_join(&w, 1);
     for (int round = 0; round < 2; round++) {
-        world_ticket(&w, 1, &t);
-        world_update(&w, 1, &t, v);
-        world_encode(&w, &u, 1, &t, v, 5);
+        assert_true(world_make(&w, &u, 1, 5));
         u.commit.samples = 1000000;
         for (uint32_t i = 0; i < u.n_chunks; i++)
             world_put(&w, &u, i);
@@ -440,16 +436,12 @@ static void a_full_log_is_refused_until_the_round_ends(void **state)
 {
     (void)state;
     struct world w;
-    struct elv_ticket t;
-    static float v[1020];
     struct upload u;
     world_init(&w);
     w.cfg.limits.log_bytes_max = 3000;
     world_start(&w);
     world_join(&w, 1);
-    world_ticket(&w, 1, &t);
-    world_update(&w, 1, &t, v);
-    world_encode(&w, &u, 1, &t, v, 5);
+    assert_true(world_make(&w, &u, 1, 5));
     assert_int_equal(world_put(&w, &u, 0)->code, ELV_CODE_CHANGED);
     const struct world_reply *r;
     for (uint32_t i = 1; (r = world_put(&w, &u, i))->code == ELV_CODE_CHANGED; i++)

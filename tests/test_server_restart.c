@@ -129,23 +129,20 @@ static void a_transfer_goes_on_where_it_was(void **state)
 {
     (void)state;
     struct world w;
-    struct elv_ticket t, again;
-    static float v[1020];
+    struct elv_ticket again;
     struct upload u;
     struct elv_progress p;
     world_init(&w);
     world_start(&w);
     world_join(&w, 1);
-    world_ticket(&w, 1, &t);
-    world_update(&w, 1, &t, v);
-    world_encode(&w, &u, 1, &t, v, 5);
+    assert_true(world_make(&w, &u, 1, 5));
     assert_int_equal(u.n_chunks, 5);
     world_put(&w, &u, 0);
     world_put(&w, &u, 3);
     world_crash(&w, false);
     world_start(&w);
     assert_true(world_ticket(&w, 1, &again));
-    assert_int_equal(again.assignment, t.assignment);
+    assert_int_equal(again.assignment, u.assignment);
     const struct world_reply *r = world_put(&w, &u, 3);
     assert_int_equal(elv_progress_decode((struct elv_bytes){r->body, r->len}, &p), ELV_OK);
     assert_int_equal(p.missing.first, 1);
@@ -166,8 +163,6 @@ static void chunks_logged_twice_are_folded_once(void **state)
     uint8_t digest[32];
     for (int crashes = 0; crashes < 3; crashes++) {
         struct world w;
-        struct elv_ticket t;
-        static float v[1020];
         struct upload u;
         world_init(&w);
         w.cfg.limits.uploads_max = crashes == 0 ? 8 : 1;
@@ -177,9 +172,7 @@ static void chunks_logged_twice_are_folded_once(void **state)
         world_start(&w);
         for (uint32_t peer = 1; peer <= 3; peer++)
             world_join(&w, peer);
-        world_ticket(&w, 1, &t);
-        world_update(&w, 1, &t, v);
-        world_encode(&w, &u, 1, &t, v, 5);
+        assert_true(world_make(&w, &u, 1, 5));
         for (uint32_t i = 0; i < 4; i++)
             world_put(&w, &u, i);
         world_advance(&w, 6000000);

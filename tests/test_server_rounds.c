@@ -153,13 +153,9 @@ static void revoked_clients_lose_what_they_sent_by_half(void **state)
 {
     (void)state;
     struct world w;
-    struct elv_ticket t;
-    static float v[1020];
     struct upload u;
     start(&w, 2, "1");
-    world_ticket(&w, 2, &t);
-    world_update(&w, 2, &t, v);
-    world_encode(&w, &u, 2, &t, v, 5);
+    assert_true(world_make(&w, &u, 2, 5));
     world_put(&w, &u, 0);
     assert_int_equal(stats(&w)->n_uploads, 1);
     struct elv_event ev = {.kind = ELV_EV_GONE, .peer = 2};
@@ -180,13 +176,9 @@ static void nothing_is_added_to_the_log_of_a_round_that_is_being_dropped(void **
 {
     (void)state;
     struct world w;
-    struct elv_ticket t;
-    static float v[1020];
     struct upload u;
     start(&w, 2, "2");
-    world_ticket(&w, 2, &t);
-    world_update(&w, 2, &t, v);
-    world_encode(&w, &u, 2, &t, v, 5);
+    assert_true(world_make(&w, &u, 2, 5));
     world_put(&w, &u, 0);
     w.hold_stores = true;
     world_advance(&w, 30 * second); /* below the quorum */
@@ -209,12 +201,8 @@ static void a_commit_under_verification_of_a_revoked_client_does_not_count(void 
     struct world w;
     enum elv_reason reason = ELV_REASON_NONE;
     start(&w, 2, "1");
-    struct elv_ticket t;
-    static float v[1020];
     struct upload u;
-    world_ticket(&w, 2, &t);
-    world_update(&w, 2, &t, v);
-    world_encode(&w, &u, 2, &t, v, 5);
+    assert_true(world_make(&w, &u, 2, 5));
     for (uint32_t i = 0; i < u.n_chunks; i++)
         world_put(&w, &u, i);
     w.hold_computes = true;
@@ -233,14 +221,10 @@ static void a_commit_still_under_verification_when_the_round_closes_is_too_late(
 {
     (void)state;
     struct world w;
-    struct elv_ticket t;
-    static float v[1020];
     struct upload u;
     start(&w, 2, "1");
     assert_true(world_contribute(&w, 1));
-    world_ticket(&w, 2, &t);
-    world_update(&w, 2, &t, v);
-    world_encode(&w, &u, 2, &t, v, 5);
+    assert_true(world_make(&w, &u, 2, 5));
     for (uint32_t i = 0; i < u.n_chunks; i++)
         world_put(&w, &u, i);
     w.hold_computes = true;
@@ -327,13 +311,9 @@ static void two_requests_for_one_decision_get_the_same_answer(void **state)
 {
     (void)state;
     struct world w;
-    struct elv_ticket t;
-    static float v[1020];
     struct upload u;
     start(&w, 1, "1");
-    world_ticket(&w, 1, &t);
-    world_update(&w, 1, &t, v);
-    world_encode(&w, &u, 1, &t, v, 5);
+    assert_true(world_make(&w, &u, 1, 5));
     for (uint32_t i = 0; i < u.n_chunks; i++)
         world_put(&w, &u, i);
     w.hold_computes = true;
@@ -381,8 +361,6 @@ static void nothing_is_acknowledged_before_it_is_durable(void **state)
 {
     (void)state;
     struct world w;
-    struct elv_ticket t;
-    static float v[1020];
     struct upload u;
     start(&w, 1, "1");
     w.hold_stores = true;
@@ -391,9 +369,7 @@ static void nothing_is_acknowledged_before_it_is_durable(void **state)
     assert_false(joined->there);
     assert_true(world_refused(world_ask(&w, 9, &(struct elv_request){.op = ELV_OP_TICKET}),
                               ELV_CODE_FORBIDDEN, ELV_REASON_NOT_JOINED));
-    world_ticket(&w, 1, &t);
-    world_update(&w, 1, &t, v);
-    world_encode(&w, &u, 1, &t, v, 5);
+    assert_true(world_make(&w, &u, 1, 5));
     for (uint32_t i = 0; i < u.n_chunks; i++)
         world_put(&w, &u, i);
     const struct world_reply *r = world_commit(&w, &u);
@@ -411,13 +387,9 @@ static void a_decision_that_cannot_be_stored_is_not_acknowledged_until_it_is(voi
 {
     (void)state;
     struct world w;
-    struct elv_ticket t;
-    static float v[1020];
     struct upload u;
     start(&w, 2, "1");
-    world_ticket(&w, 1, &t);
-    world_update(&w, 1, &t, v);
-    world_encode(&w, &u, 1, &t, v, 5);
+    assert_true(world_make(&w, &u, 1, 5));
     for (uint32_t i = 0; i < u.n_chunks; i++)
         world_put(&w, &u, i);
     w.disk.fail = 1;
@@ -439,12 +411,8 @@ static void a_version_that_cannot_be_stored_is_stored_later(void **state)
     start(&w, 1, "1");
     for (uint32_t fail = 1; fail <= 3; fail++) {
         const uint32_t version = stats(&w)->version;
-        struct elv_ticket t;
-        static float v[1020];
         struct upload u;
-        world_ticket(&w, 1, &t);
-        world_update(&w, 1, &t, v);
-        world_encode(&w, &u, 1, &t, v, 5);
+        assert_true(world_make(&w, &u, 1, 5));
         for (uint32_t i = 0; i < u.n_chunks; i++)
             world_put(&w, &u, i);
         w.hold_stores = true;
@@ -485,14 +453,10 @@ static void a_full_disk_costs_what_was_on_its_way_and_nothing_acknowledged(void 
 {
     (void)state;
     struct world w;
-    struct elv_ticket t;
-    static float v[1020];
     struct upload u;
     start(&w, 2, "1");
     assert_true(world_contribute(&w, 1));
-    world_ticket(&w, 2, &t);
-    world_update(&w, 2, &t, v);
-    world_encode(&w, &u, 2, &t, v, 5);
+    assert_true(world_make(&w, &u, 2, 5));
     world_put(&w, &u, 0);
     w.disk.drop_appends = true;
     for (uint32_t i = 1; i < u.n_chunks; i++)
@@ -562,13 +526,9 @@ static void nobody_relies_on_the_end_of_a_round_given_up_until_it_is_durable(voi
 {
     (void)state;
     struct world w;
-    struct elv_ticket t;
-    static float v[1020];
     struct upload u;
     start(&w, 2, "2");
-    world_ticket(&w, 1, &t);
-    world_update(&w, 1, &t, v);
-    world_encode(&w, &u, 1, &t, v, 5);
+    assert_true(world_make(&w, &u, 1, 5));
     w.disk.fail = 1000000;
     w.disk.drop_appends = true;
     for (uint32_t i = 0; i < u.n_chunks; i++)
@@ -592,14 +552,10 @@ static void a_log_with_holes_is_measured_again_and_clients_send_again(void **sta
 {
     (void)state;
     struct world w;
-    struct elv_ticket t;
-    static float v[1020];
     struct upload u;
     start(&w, 2, "1");
     assert_true(world_contribute(&w, 1));
-    world_ticket(&w, 2, &t);
-    world_update(&w, 2, &t, v);
-    world_encode(&w, &u, 2, &t, v, 5);
+    assert_true(world_make(&w, &u, 2, 5));
     for (uint32_t i = 0; i < u.n_chunks; i++)
         world_put(&w, &u, i);
     fake_disk_log(&w.disk, 1)->len -= 700; /* bytes nobody had synced */
@@ -616,14 +572,10 @@ static void after_a_hole_in_the_log_everybodys_staged_chunks_are_missing(void **
 {
     (void)state;
     struct world w;
-    struct elv_ticket t;
-    static float v[1020];
     struct upload u[2];
     start(&w, 2, "1");
     for (uint32_t i = 0; i < 2; i++) {
-        world_ticket(&w, i + 1, &t);
-        world_update(&w, i + 1, &t, v);
-        world_encode(&w, &u[i], i + 1, &t, v, 5);
+        assert_true(world_make(&w, &u[i], i + 1, 5));
         for (uint32_t k = 0; k < u[i].n_chunks; k++)
             world_put(&w, &u[i], k);
     }
@@ -645,13 +597,9 @@ static void no_round_opens_on_a_version_that_could_not_be_stored(void **state)
 {
     (void)state;
     struct world w;
-    struct elv_ticket t;
-    static float v[1020];
     struct upload u;
     start(&w, 1, "1");
-    world_ticket(&w, 1, &t);
-    world_update(&w, 1, &t, v);
-    world_encode(&w, &u, 1, &t, v, 5);
+    assert_true(world_make(&w, &u, 1, 5));
     for (uint32_t i = 0; i < u.n_chunks; i++)
         world_put(&w, &u, i);
     w.hold_work = ELV_WORK_MAKE;
