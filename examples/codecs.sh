@@ -90,7 +90,7 @@ mlp|ternary 0.01|ternary 0.02|transfer.momentum_correction=0.5
 LIST
 fi
 
-grep "^$network" "$work/list" >"$work/todo" || { usage >&2 && exit 2; }
+grep "^$network" "$work/list" >"$work/jobs" || { usage >&2 && exit 2; }
 
 # One run, in a folder of its own that it leaves in rows.N.
 run() { # N, network, up, down, more
@@ -118,7 +118,7 @@ work_off() {
         n=$((n + 1))
         mkdir "$work/taken.$n" 2>/dev/null || continue
         run $n "$name" "$up" "$down" "$more" || exit 1
-    done <"$work/todo"
+    done <"$work/jobs"
 }
 
 mkdir -p "$out/runs"

@@ -8,10 +8,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "common/rng.h"
 #include "server/sync.h"
+#include "tests/bench.h"
 
 enum { CLIENTS = 1000, ROUNDS = 400, DIM = 100 };
 
@@ -20,13 +20,6 @@ static struct elv_sync_cfg cfg;
 static struct elv_params params;
 static void *state;
 static struct elv_rng rng;
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* Ascending times of all clients: order statistics of exponentials, one gap at a time. */
 static void play(struct elv_sync_round *r)
@@ -71,9 +64,9 @@ static int bench(const char *name)
                                    .n_asked = CLIENTS,
                                    .n_waiting = CLIENTS,
                                    .opened = (elv_time_us)i * 10000000};
-        const double from = now_s();
+        const double from = bench_now_s();
         dbw->on_open(state, &cfg, &r);
-        const double took = (now_s() - from) * 1e3;
+        const double took = (bench_now_s() - from) * 1e3;
         sum += took;
         most = took > most ? took : most;
         play(&r);

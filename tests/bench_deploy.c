@@ -8,22 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "ports/sim/lab/deploy.h"
 #include "ports/sim/lab/learn_network.h"
+#include "tests/bench.h"
 
 enum { N = 20000, VALUES_MAX = 784, CLASSES = 10 };
 
 static uint32_t n_values;
 static float x[VALUES_MAX];
-
-static double cpu_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static uint32_t count(void *self)
 {
@@ -88,7 +81,7 @@ static double train_alone(const struct elv_swarm_cfg *cfg)
 {
     struct elv_lab_learner *l = cfg->learner;
     float *v = calloc(2 * (size_t)l->n_params, sizeof *v);
-    const double began = cpu_seconds();
+    const double began = bench_now_s();
     if (v == NULL)
         exit(1);
     for (uint32_t i = 0; i < 200; i++) {
@@ -102,7 +95,7 @@ static double train_alone(const struct elv_swarm_cfg *cfg)
             exit(1);
     }
     free(v);
-    return 200 / (cpu_seconds() - began);
+    return 200 / (bench_now_s() - began);
 }
 
 static struct elv_swarm_cfg run_of(const struct size *size, const struct elv_job *job,
@@ -141,10 +134,10 @@ static void run(const struct size *size)
     struct elv_deploy *d;
     struct elv_lab_summary sum;
     size_t up, down;
-    const double began = cpu_seconds();
+    const double began = bench_now_s();
     if (elv_deploy_new(&d, &cfg, why) != ELV_OK || elv_deploy_run(d, ELV_NEVER) != ELV_OK)
         exit(1);
-    const double took = cpu_seconds() - began;
+    const double took = bench_now_s() - began;
     elv_deploy_summary(d, &sum);
     elv_deploy_client_bytes(d, &up, &down);
     const struct elv_sim_stats s = elv_sim_stats(elv_deploy_world(d));

@@ -7,24 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "tests/bench.h"
 #include "tests/update_log.h"
 
 enum { N = 1 << 20, BLOCKS = 5 };
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static void lay_out(struct elv_verify *v, struct elv_fold *f, struct elv_arena *a)
 {
@@ -69,15 +56,14 @@ static double median_rate(struct elv_fold *f, struct elv_verify *v, const struct
 {
     double rate[BLOCKS];
     for (uint32_t b = 0; b < BLOCKS; b++) {
-        const double from = now_s();
+        const double from = bench_now_s();
         if (f != NULL)
             run_fold(f, l);
         else
             run_verify(v, l);
-        rate[b] = (double)l->n_up * N * sizeof(float) * 1e-9 / (now_s() - from);
+        rate[b] = (double)l->n_up * N * sizeof(float) * 1e-9 / (bench_now_s() - from);
     }
-    qsort(rate, BLOCKS, sizeof rate[0], by_value);
-    return rate[BLOCKS / 2];
+    return bench_median(rate, BLOCKS);
 }
 
 static void bench(const struct elv_codec *codec)

@@ -8,51 +8,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/rng.h"
 #include "kernels/nn.h"
+#include "tests/bench.h"
 
 enum { BLOCKS = 7 };
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void *block(size_t len)
-{
-    void *p = aligned_alloc(64, (len + 63) / 64 * 64);
-    if (p == NULL)
-        exit(1);
-    return p;
-}
 
 /* Median of work done per second; one block takes about `block_s`. */
 static double rate(void (*work)(void *), void *arg, double amount, double block_s)
 {
     work(arg);
-    const double once = now_s();
+    const double once = bench_now_s();
     work(arg);
-    const double took = now_s() - once;
+    const double took = bench_now_s() - once;
     const unsigned turns = took >= block_s ? 1 : (unsigned)(block_s / (took + 1e-7)) + 1;
     double v[BLOCKS];
     for (unsigned b = 0; b < BLOCKS; b++) {
-        const double from = now_s();
+        const double from = bench_now_s();
         for (unsigned i = 0; i < turns; i++)
             work(arg);
-        v[b] = amount * turns / (now_s() - from);
+        v[b] = amount * turns / (bench_now_s() - from);
     }
-    qsort(v, BLOCKS, sizeof v[0], by_value);
-    return v[BLOCKS / 2];
+    return bench_median(v, BLOCKS);
 }
 
 static void report(const char *name, const char *kernels, const char *unit, double got, double ref)
@@ -78,11 +56,11 @@ static double train_rate(const struct elv_kernels *k, const char *line, uint32_t
         exit(1);
     const struct elv_nn_cfg cfg = {.model = &m, .kernels = k, .batch = batch, .momentum = true};
     const size_t len = elv_nn_mem(&cfg);
-    void *mem = block(len);
+    void *mem = bench_block(len);
     struct elv_nn nn;
     if (elv_nn_init(&nn, &cfg, mem, len) != ELV_OK)
         exit(1);
-    float *w = block(m.n_params * sizeof *w);
+    float *w = bench_block(m.n_params * sizeof *w);
     elv_model_init_params(&m, 1, w);
     elv_nn_bind(&nn, w, m.n_params);
     struct elv_rng r = elv_rng_of((struct elv_rng_key){.seed = 1});
@@ -139,9 +117,9 @@ static void read_all(void *arg)
 static void bench_fold(const char *name, enum elv_view_kind kind)
 {
     const size_t size = kind == ELV_VIEW_Q8 ? 1 : sizeof(float);
-    struct folding f = {.acc = block(COORDINATES * sizeof *f.acc)};
+    struct folding f = {.acc = bench_block(COORDINATES * sizeof *f.acc)};
     memset(f.acc, 0, COORDINATES * sizeof *f.acc); /* far from full after all repeats */
-    uint8_t *bytes = block(UPDATES * COORDINATES * size);
+    uint8_t *bytes = bench_block(UPDATES * COORDINATES * size);
     struct elv_rng r = elv_rng_of((struct elv_rng_key){.seed = 2});
     for (size_t i = 0; i < (size_t)UPDATES * COORDINATES; i++) {
         const float v = elv_rng_unit(&r) - 0.5f;

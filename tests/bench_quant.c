@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/rng.h"
+#include "tests/bench.h"
 #include "tests/codec_cases.h"
 
 enum { BLOCKS = 7, N = 1 << 20, CHUNKS_MAX = N / 250 + 1 };
@@ -24,28 +24,6 @@ struct body {
     uint32_t count[CHUNKS_MAX], n_chunks;
 };
 
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void *block(size_t len)
-{
-    void *p = aligned_alloc(64, (len + 63) / 64 * 64);
-    if (p == NULL)
-        exit(1);
-    memset(p, 0, len);
-    return p;
-}
-
 /* Median in GB/s of binary32. */
 static double rate(void (*work)(struct body *), struct body *b)
 {
@@ -53,13 +31,12 @@ static double rate(void (*work)(struct body *), struct body *b)
     work(b);
     for (unsigned k = 0; k < BLOCKS; k++) {
         enum { TURNS = 8 };
-        const double from = now_s();
+        const double from = bench_now_s();
         for (unsigned i = 0; i < TURNS; i++)
             work(b);
-        v[k] = 4e-9 * N * TURNS / (now_s() - from);
+        v[k] = 4e-9 * N * TURNS / (bench_now_s() - from);
     }
-    qsort(v, BLOCKS, sizeof v[0], by_value);
-    return v[BLOCKS / 2];
+    return bench_median(v, BLOCKS);
 }
 
 static void copy(struct body *b) { memcpy(b->back, b->v, N * sizeof *b->v); }
@@ -120,9 +97,9 @@ static void bench(struct body *b, const char *name, float param)
 int main(void)
 {
     static struct body b;
-    b.v = block(N * sizeof *b.v);
-    b.back = block(N * sizeof *b.back);
-    b.payloads = block((size_t)CHUNKS_MAX * ELV_CHUNK_PAYLOAD_MAX);
+    b.v = bench_block(N * sizeof *b.v);
+    b.back = bench_block(N * sizeof *b.back);
+    b.payloads = bench_block((size_t)CHUNKS_MAX * ELV_CHUNK_PAYLOAD_MAX);
     struct elv_rng r = elv_rng_of((struct elv_rng_key){.seed = 1});
     for (uint32_t i = 0; i < N; i++)
         b.v[i] = elv_rng_normal(&r) * 0.01f;

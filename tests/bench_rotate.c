@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/codec.h"
 #include "common/rng.h"
+#include "tests/bench.h"
 
 enum { N = 1 << 20, TIMES = 24, CHUNKS_MAX = N / 1500 };
 
@@ -21,13 +21,6 @@ static float v[N], back[N];
 static uint8_t payload[CHUNKS_MAX][ELV_CHUNK_PAYLOAD_MAX];
 static size_t len[CHUNKS_MAX];
 static uint32_t count[CHUNKS_MAX], n_chunks;
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static bool encode(const struct elv_codec *c, const struct elv_codec_arg *arg)
 {
@@ -68,12 +61,12 @@ static double error(void)
 /* Seconds for a copy of the vector. */
 static double copy(void)
 {
-    const double from = now_s();
+    const double from = bench_now_s();
     for (int t = 0; t < TIMES; t++) {
         v[t] += 0x1p-20f; /* no copy is like the one before */
         memcpy(back, v, sizeof v);
     }
-    return (now_s() - from) / TIMES;
+    return (bench_now_s() - from) / TIMES;
 }
 
 static void line(const char *what, int bits, double took, double copied)
@@ -91,14 +84,14 @@ static bool bench(int bits, double error_max)
         printf("rotate %d does not give back what went in: error %g\n", bits, error());
         return false;
     }
-    double from = now_s();
+    double from = bench_now_s();
     for (int t = 0; t < TIMES; t++)
         encode(c, &arg);
-    const double coded = (now_s() - from) / TIMES;
-    from = now_s();
+    const double coded = (bench_now_s() - from) / TIMES;
+    from = bench_now_s();
     for (int t = 0; t < TIMES; t++)
         decode(c);
-    const double decoded = (now_s() - from) / TIMES, copied = copy();
+    const double decoded = (bench_now_s() - from) / TIMES, copied = copy();
     line("encode", bits, coded, copied);
     line("decode", bits, decoded, copied);
     return true;

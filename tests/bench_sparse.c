@@ -13,12 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/rng.h"
 #include "common/select_top.h"
 #include "kernels/kernels.h"
 #include "ports/zlib/squeeze.h"
+#include "tests/bench.h"
 #include "tests/codec_cases.h"
 
 enum { BLOCKS = 7, N_MAX = 1000000, CHUNKS_MAX = N_MAX / 100 };
@@ -37,28 +37,6 @@ struct body {
 
 static struct body body;
 
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void *block(size_t len)
-{
-    void *p = aligned_alloc(64, (len + 63) / 64 * 64);
-    if (p == NULL)
-        exit(1);
-    memset(p, 0, len);
-    return p;
-}
-
 static void stop(const char *what)
 {
     fprintf(stderr, "%s %s is wrong\n", body.codec->name, what);
@@ -72,13 +50,12 @@ static double rate(void (*work)(void))
     work();
     const unsigned turns = 1 + 4 * N_MAX / body.n;
     for (unsigned k = 0; k < BLOCKS; k++) {
-        const double from = now_s();
+        const double from = bench_now_s();
         for (unsigned i = 0; i < turns; i++)
             work();
-        v[k] = 4e-9 * body.n * turns / (now_s() - from);
+        v[k] = 4e-9 * body.n * turns / (bench_now_s() - from);
     }
-    qsort(v, BLOCKS, sizeof v[0], by_value);
-    return v[BLOCKS / 2];
+    return bench_median(v, BLOCKS);
 }
 
 static void copy(void) { memcpy(body.back, body.v, body.n * sizeof *body.v); }
@@ -231,10 +208,10 @@ int main(void)
     static const char *const kinds[] = {"normal", "laplace", "update"};
     static const float fractions[] = {0.001f, 0.01f, 0.05f};
     static const uint32_t sizes[] = {20000, 159010, 1000000};
-    body.v = block(N_MAX * sizeof *body.v);
-    body.back = block(N_MAX * sizeof *body.back);
-    body.sum = block(N_MAX * sizeof *body.sum);
-    body.payloads = block((size_t)CHUNKS_MAX * ELV_CHUNK_PAYLOAD_MAX);
+    body.v = bench_block(N_MAX * sizeof *body.v);
+    body.back = bench_block(N_MAX * sizeof *body.back);
+    body.sum = bench_block(N_MAX * sizeof *body.sum);
+    body.payloads = bench_block((size_t)CHUNKS_MAX * ELV_CHUNK_PAYLOAD_MAX);
     for (int i = 0; i < 27; i++)
         bench_bytes(kinds[i / 9], sizes[i / 3 % 3], fractions[i % 3]);
     for (int i = 0; i < 9; i++) {

@@ -6,20 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 
+#include "tests/bench.h"
 #include "tests/swarm_case.h"
 
 enum { BUDGET_EVENTS = 500000, BUDGET_SECONDS = 60, BUDGET_MB = 2048 };
 
 static struct swarm_case c;
-
-static double cpu_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 /* Log-normal devices on links with latency, stragglers and dropouts. */
 static void fill_world(struct elv_lab_world *w)
@@ -38,7 +31,7 @@ static void fill_world(struct elv_lab_world *w)
 static double run(const struct swarm_key *keys, uint32_t n_clients, uint32_t rounds,
                   struct elv_lab_summary *sum)
 {
-    const double began = cpu_seconds();
+    const double began = bench_now_s();
     swarm_case_init(&c, keys, n_clients);
     fill_world(&c.world);
     c.learner.bytes_down = 100000;
@@ -46,7 +39,7 @@ static double run(const struct swarm_key *keys, uint32_t n_clients, uint32_t rou
     c.cfg.rounds = rounds;
     *sum = swarm_case_run(&c);
     swarm_case_free(&c);
-    return cpu_seconds() - began;
+    return bench_now_s() - began;
 }
 
 static void events(const char *name, const struct swarm_key *keys, uint32_t rounds)

@@ -7,17 +7,10 @@
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "common/rng.h"
 #include "server/zipline.h"
-
-static double cpu_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+#include "tests/bench.h"
 
 /* The best of several measurements, each long enough for the clock; seconds per plan. */
 static double plan_s(uint32_t n, uint32_t moments)
@@ -34,9 +27,9 @@ static double plan_s(uint32_t n, uint32_t moments)
     for (int attempt = 0; attempt < 5; attempt++) {
         struct elv_zip_window w;
         uint32_t times = 0;
-        const double began = cpu_s();
+        const double began = bench_now_s();
         double took = 0.0;
-        for (; took < 0.05; took = cpu_s() - began, times++)
+        for (; took < 0.05; took = bench_now_s() - began, times++)
             if (!elv_zip_plan(rows, n, -1, scratch, at, &w))
                 exit(1);
         best = took / times < best ? took / times : best;

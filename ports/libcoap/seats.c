@@ -132,32 +132,32 @@ void elv_coap_seat_leave(struct elv_coap_seats *s, struct elv_coap_seat *seat)
         make_vacant(s, seat);
 }
 
-static void list_todo(struct elv_coap_seats *s, struct elv_coap_seat *seat)
+static void list_due(struct elv_coap_seats *s, struct elv_coap_seat *seat)
 {
     if (seat->listed)
         return;
     seat->listed = true;
-    seat->todo = s->todo;
-    s->todo = elv_coap_seat_link(s, seat);
+    seat->due = s->due;
+    s->due = elv_coap_seat_link(s, seat);
 }
 
 void elv_coap_seat_doom(struct elv_coap_seats *s, struct elv_coap_seat *seat)
 {
     seat->doomed = true;
-    list_todo(s, seat);
+    list_due(s, seat);
 }
 
 void elv_coap_seat_notify(struct elv_coap_seats *s, struct elv_coap_seat *seat)
 {
     seat->notify = true;
-    list_todo(s, seat);
+    list_due(s, seat);
 }
 
-struct elv_coap_seat *elv_coap_seat_next_todo(struct elv_coap_seats *s)
+struct elv_coap_seat *elv_coap_seat_next_due(struct elv_coap_seats *s)
 {
-    while (s->todo != 0) {
-        struct elv_coap_seat *seat = elv_coap_seat_at(s, s->todo);
-        s->todo = seat->todo;
+    while (s->due != 0) {
+        struct elv_coap_seat *seat = elv_coap_seat_at(s, s->due);
+        s->due = seat->due;
         seat->listed = false;
         if (seat->session != NULL)
             return seat;

@@ -29,10 +29,10 @@ struct elv_coap_seat {
     coap_tick_t confirmed; /* when a confirmable one was sent last */
     coap_tick_t counted;   /* since then, so many confirmable answers: */
     uint32_t n_confirmable;
-    uint32_t observe;       /* sequence number of the last */
-    uint32_t pending;       /* the rest are links: index + 1, 0 is none */
-    uint32_t older, newer;  /* in its list by use; `older` also chains free seats */
-    uint32_t sibling, todo; /* same client; list of things to do */
+    uint32_t observe;      /* sequence number of the last */
+    uint32_t pending;      /* the rest are links: index + 1, 0 is none */
+    uint32_t older, newer; /* in its list by use; `older` also chains free seats */
+    uint32_t sibling, due; /* same client; list of things to do */
 };
 
 struct elv_coap_seat_list {
@@ -44,7 +44,7 @@ struct elv_coap_seats {
     uint32_t cap, touched, vacant;
     struct elv_coap_seat_list proven, unproven;
     uint32_t *bucket, bucket_mask;
-    uint32_t todo;
+    uint32_t due;
 };
 
 enum elv_err elv_coap_seats_init(struct elv_coap_seats *s, uint32_t cap);
@@ -60,7 +60,7 @@ void elv_coap_seat_leave(struct elv_coap_seats *s, struct elv_coap_seat *seat);
 /* Things to do outside of libcoap's callbacks: close the doomed, notify observers. */
 void elv_coap_seat_doom(struct elv_coap_seats *s, struct elv_coap_seat *seat);
 void elv_coap_seat_notify(struct elv_coap_seats *s, struct elv_coap_seat *seat);
-struct elv_coap_seat *elv_coap_seat_next_todo(struct elv_coap_seats *s); /* NULL: none */
+struct elv_coap_seat *elv_coap_seat_next_due(struct elv_coap_seats *s); /* NULL: none */
 
 /* The sessions of one client: first, then next. NULL ends. */
 struct elv_coap_seat *elv_coap_seat_first(struct elv_coap_seats *s, uint32_t client);

@@ -324,11 +324,11 @@ static void close_session(struct elv_coap_server *s, struct elv_coap_seat *seat)
         elv_coap_vacate(s, seat);
 }
 
-static void serve_todo(struct elv_coap_server *s)
+static void serve_due(struct elv_coap_server *s)
 {
     struct elv_coap_seat *seat;
     for (uint32_t n = 0; n < s->cfg.pending_max; n++) {
-        if ((seat = elv_coap_seat_next_todo(&s->seats)) == NULL)
+        if ((seat = elv_coap_seat_next_due(&s->seats)) == NULL)
             return;
         const bool wanted = seat->notify && seat->observing && !seat->doomed;
         seat->notify = false;
@@ -344,7 +344,7 @@ static void ready(void *self)
     struct elv_coap_server *s = self;
     struct elv_coap_traffic *before = elv_coap_traffic_begin(&s->stats.traffic);
     elv_coap_pump_run(&s->pump);
-    serve_todo(s);
+    serve_due(s);
     elv_coap_traffic_end(before);
 }
 
@@ -352,7 +352,7 @@ static void ready(void *self)
 static elv_time_us deadline(const void *self)
 {
     const struct elv_coap_server *s = self;
-    return s->seats.todo != 0 ? INT64_MIN : ELV_NEVER;
+    return s->seats.due != 0 ? INT64_MIN : ELV_NEVER;
 }
 
 static void act(void *self, const struct elv_action *action)
