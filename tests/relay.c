@@ -132,8 +132,6 @@ static void accept_datagram(struct relay *r, uint32_t client, bool to_server, co
     const struct elv_sim_passage p =
         elv_sim_pass(&r->lane[way], &r->way[way], &r->rng, relay_now() - r->start, bytes);
     elv_sim_fates_count(&r->stats.fates[way], &p, bytes);
-    r->stats.lost[way] += p.n == 0;
-    r->stats.duplicated[way] += p.n == 2;
     for (uint32_t i = 0; i < p.n; i++)
         hold(r, client, to_server, at, len, r->start + p.at[i]);
 }

@@ -38,9 +38,9 @@ struct relay_cfg {
 };
 
 struct relay_stats {
-    uint64_t datagrams[2], lost[2], duplicated[2], bytes[2]; /* [0] towards the server */
-    struct elv_sim_fates fates[2];                           /* the same by cause */
-    uint64_t overrun;                                        /* queue or client table full */
+    uint64_t datagrams[2], bytes[2]; /* [0] towards the server; without `headers` */
+    struct elv_sim_fates fates[2];   /* what became of them */
+    uint64_t overrun;                /* queue or client table full */
     uint64_t moves;
 };
 

@@ -125,8 +125,9 @@ static void print_way(const struct relay_stats *s, int way)
     const struct elv_sim_fates *f = &s->fates[way];
     printf("%s datagrams=%llu lost=%llu duplicated=%llu bytes=%llu foreign=%llu\n",
            way ? "down" : "up", (unsigned long long)s->datagrams[way],
-           (unsigned long long)s->lost[way], (unsigned long long)s->duplicated[way],
-           (unsigned long long)s->bytes[way], (unsigned long long)foreign[way]);
+           (unsigned long long)elv_sim_fates_lost(&s->fates[way]),
+           (unsigned long long)s->fates[way].duplicated, (unsigned long long)s->bytes[way],
+           (unsigned long long)foreign[way]);
     printf("%s queued_ms=%lld", way ? "down" : "up", (long long)(f->wait_longest_us / 1000));
     for (int i = ELV_SIM_BURST; i < ELV_SIM_FATES; i++)
         if (f->n[i] != 0)

@@ -103,9 +103,9 @@ static void each_direction_is_as_its_way_says(void **state)
     const struct relay_stats *s = relay_stats(p.relay);
     assert_int_equal(p.heard, 20);
     assert_int_equal(p.echoed, 10);
-    assert_int_equal(s->duplicated[0], 10);
+    assert_int_equal(s->fates[0].duplicated, 10);
     assert_int_equal(s->fates[1].n[ELV_SIM_LONG], 10);
-    assert_int_equal(s->lost[1], 10);
+    assert_int_equal(elv_sim_fates_lost(&s->fates[1]), 10);
     assert_int_equal(s->bytes[0], 5 * 201);
     close_pair(&p);
 }

@@ -128,15 +128,11 @@ void sim_travel(struct elv_sim *w, uint32_t client, uint32_t kind, struct packet
 {
     const bool up = kind == AT_UP || kind == AT_HELLO_UP;
     const size_t bytes = datagram(w, kind, p);
-    w->stats.sent++;
     *(up ? &w->stats.bytes_up : &w->stats.bytes_down) += len;
-    *(up ? &w->stats.wire_up : &w->stats.wire_down) += bytes;
-    w->stats.wire_up += more_asked(w, kind, p);
+    w->wire_more += more_asked(w, kind, p);
 
     const struct elv_sim_passage way = pass(w, w->nodes[client], up, bytes);
     elv_sim_fates_count(up ? &w->stats.up : &w->stats.down, &way, bytes);
-    w->stats.lost += way.n == 0;
-    w->stats.duplicated += way.n == 2;
     if (way.n == 0)
         sim_packet_free(w, p);
     if (way.n == 2)

@@ -507,7 +507,16 @@ size_t elv_sim_node_bytes(void) { return sizeof(struct sim_node) + sizeof(struct
 bool elv_sim_up(const struct elv_sim *w, uint32_t node) { return w->nodes[node]->up; }
 uint32_t elv_sim_starts(const struct elv_sim *w, uint32_t node) { return w->nodes[node]->starts; }
 uint64_t elv_sim_hash(const struct elv_sim *w) { return w->hash; }
-struct elv_sim_stats elv_sim_stats(const struct elv_sim *w) { return w->stats; }
+struct elv_sim_stats elv_sim_stats(const struct elv_sim *w)
+{
+    struct elv_sim_stats s = w->stats;
+    s.sent = s.up.put + s.down.put;
+    s.lost = elv_sim_fates_lost(&s.up) + elv_sim_fates_lost(&s.down);
+    s.duplicated = s.up.duplicated + s.down.duplicated;
+    s.wire_up = s.up.bytes + w->wire_more;
+    s.wire_down = s.down.bytes;
+    return s;
+}
 
 bool elv_sim_ended(const struct elv_sim *w, uint32_t node, uint32_t *exit_code)
 {

@@ -139,7 +139,8 @@ struct elv_sim {
     struct sim_node **nodes; /* pointers: indices stay, so do addresses */
     uint32_t n_nodes, nodes_cap;
     uint64_t hash;
-    struct elv_sim_stats stats;
+    struct elv_sim_stats stats; /* but for what the fates tell */
+    uint64_t wire_more;         /* to ask for the other blocks of manifests */
     const char *broken;
     struct elv_actions actions; /* of the step just made: one node steps at a time */
     uint32_t actions_cap;
